@@ -1,0 +1,21 @@
+// The backward engine: iterative, in decreasing depth, freeing saved tensors right after their use.
+#pragma once
+
+#include "framework/autograd/node.h"
+
+namespace obelisk {
+
+// The two ops the engine adds gradients with; they live in a higher layer, and ops::backward()
+// passes them.
+struct GradientOps {
+  const OpDef* add;         // (a, b) -> a + b
+  const OpDef* accumulate;  // (destination, x): destination += x, in place
+};
+
+// Adds d(root)/d(leaf) to the gradient of every leaf that requires one. `root` is a scalar (one
+// element); its own gradient is `seed` (undefined: one). Gradients of leaves accumulate over calls;
+// graphs are freed, so a second call through the same graph throws. Second derivatives are not
+// recorded.
+void run_backward(const Tensor& root, const Tensor& seed, const GradientOps& gradient_ops);
+
+}  // namespace obelisk

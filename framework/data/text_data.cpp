@@ -1,0 +1,111 @@
+#include "framework/data/text_data.h"
+
+#include <cerrno>
+#include <cmath>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+
+#include "framework/tensor/philox.h"
+
+namespace obelisk {
+
+std::string read_text_file(const std::string& path) {
+  std::error_code error;
+  const auto status = std::filesystem::status(path, error);
+  OBELISK_CHECK(
+      std::filesystem::exists(status), IoError,
+      "data.path: the file must exist; got '{}'; set data.path to a text file, relative to "
+      "the working directory",
+      path);
+  OBELISK_CHECK(!std::filesystem::is_directory(status), IoError,
+                "data.path: must be a text file; got the folder '{}'; name a file in it", path);
+  std::ifstream file(path, std::ios::binary);
+  OBELISK_CHECK(file.good(), IoError,
+                "data.path: the file must be readable; got '{}': {}; check its permissions", path,
+                std::strerror(errno));
+  std::string text{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
+  OBELISK_CHECK(!file.bad(), IoError,
+                "data.path: reading '{}' failed after {} bytes; check the disk", path, text.size());
+  OBELISK_CHECK(!text.empty(), IoError,
+                "data.path: the file must hold text; got '{}' with 0 bytes; give another file",
+                path);
+  const size_t zero = text.find('\0');
+  OBELISK_CHECK(zero == std::string::npos, IoError,
+                "data.path: the file must be text; got '{}' with a zero byte at offset {}; binary "
+                "files cannot be trained on, give a text file",
+                path, zero);
+  return text;
+}
+
+TextData split_text(const Tokenizer& tokenizer, std::string_view text, double validation_fraction,
+                    int64_t sequence_length, const std::string& path) {
+  std::vector<int32_t> tokens = tokenizer.encode(text);
+  const auto num_train = static_cast<int64_t>(
+      std::floor(static_cast<double>(tokens.size()) * (1.0 - validation_fraction) + 1e-9));
+  TextData data;
+  data.validation.assign(tokens.begin() + num_train, tokens.end());
+  tokens.resize(static_cast<size_t>(num_train));
+  data.train = std::move(tokens);
+  for (const auto& [name, split] :
+       {std::pair{"training", &data.train}, std::pair{"validation", &data.validation}})
+    OBELISK_CHECK(static_cast<int64_t>(split->size()) > sequence_length, ValueError,
+                  "data.path: the {} split must hold at least {} tokens, one sequence and its last "
+                  "target; got {} from '{}'; give a longer text, or lower batch.sequence_length",
+                  name, sequence_length + 1, split->size(), path);
+  return data;
+}
+
+int64_t window_start(uint64_t seed, int64_t step, int64_t sample, int64_t num_windows) {
+  const Philox random(seed, random_stream("data", "window"), static_cast<uint64_t>(step));
+  const PhiloxBlock block = random.block(static_cast<uint64_t>(sample));
+  const uint64_t bits = uint64_t{block[1]} << 32 | block[0];
+  // The high word of a 64 x 64 bit product maps 64 random bits onto [0, num_windows).
+  __extension__ using Wide = unsigned __int128;
+  return static_cast<int64_t>(static_cast<Wide>(bits) * static_cast<uint64_t>(num_windows) >> 64);
+}
+
+namespace {
+
+void copy_window(std::span<const int32_t> tokens, int64_t start, int64_t row, int64_t length,
+                 const TokenBatch& batch) {
+  int64_t* inputs = batch.inputs_BT.data<int64_t>() + row * length;
+  int64_t* targets = batch.targets_BT.data<int64_t>() + row * length;
+  const int32_t* source = tokens.data() + start;
+  for (int64_t t = 0; t < length; ++t) {
+    inputs[t] = source[t];
+    targets[t] = source[t + 1];
+  }
+}
+
+TokenBatch empty_batch(int64_t count, int64_t length) {
+  return {empty({count, length}, DType::I64), empty({count, length}, DType::I64)};
+}
+
+}  // namespace
+
+TokenBatch random_windows(std::span<const int32_t> tokens, int64_t sequence_length, uint64_t seed,
+                          int64_t step, int64_t first, int64_t count) {
+  const int64_t num_windows = static_cast<int64_t>(tokens.size()) - sequence_length;
+  OBELISK_ASSERT(num_windows > 0);
+  TokenBatch batch = empty_batch(count, sequence_length);
+  for (int64_t row = 0; row < count; ++row)
+    copy_window(tokens, window_start(seed, step, first + row, num_windows), row, sequence_length,
+                batch);
+  return batch;
+}
+
+int64_t num_ordered_windows(std::span<const int32_t> tokens, int64_t sequence_length) {
+  return (static_cast<int64_t>(tokens.size()) - 1) / sequence_length;
+}
+
+TokenBatch ordered_windows(std::span<const int32_t> tokens, int64_t sequence_length, int64_t first,
+                           int64_t count) {
+  OBELISK_ASSERT(first >= 0 && first + count <= num_ordered_windows(tokens, sequence_length));
+  TokenBatch batch = empty_batch(count, sequence_length);
+  for (int64_t row = 0; row < count; ++row)
+    copy_window(tokens, (first + row) * sequence_length, row, sequence_length, batch);
+  return batch;
+}
+
+}  // namespace obelisk

@@ -1,0 +1,96 @@
+// Dim: a number or a symbolic expression, so that an op's shape rule is written once for eager and
+// traced execution.
+//
+// Numbers take the fast path: one word, compared and multiplied inline. Expressions are polynomials
+// over symbols with integer coefficients, owned and interned by a SymbolTable: two expressions are
+// equal exactly when their canonical forms are, so B * 3 + B == 4 * B is proven and B == T is not.
+//
+//   SymbolTable table;
+//   Dim batch = table.symbol("B");
+//   (batch * 4 + batch) == batch * 5;   // true
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "framework/tensor/shape.h"
+
+namespace obelisk {
+
+class SymbolTable;
+struct DimExpr;
+
+class Dim {
+ public:
+  constexpr Dim(int64_t value = 0) : code_(value) {}  // NOLINT: implicit, a number is a Dim
+
+  constexpr bool is_number() const { return code_ >= 0; }
+  // Throws Bug for an expression.
+  int64_t number() const {
+    if (!is_number()) [[unlikely]]
+      fail_symbolic();
+    return code_;
+  }
+
+  // Same number or same canonical expression. False does not mean "different": see could_equal().
+  friend constexpr bool operator==(Dim a, Dim b) { return a.code_ == b.code_; }
+  // False only where the two can never be equal: different numbers, or expressions a constant
+  // apart.
+  friend bool could_equal(Dim a, Dim b);
+
+  friend Dim operator+(Dim a, Dim b) {
+    if (a.is_number() && b.is_number()) return Dim(a.code_ + b.code_);
+    return symbolic_add(a, b);
+  }
+  friend Dim operator*(Dim a, Dim b) {
+    if (a.is_number() && b.is_number()) return Dim(a.code_ * b.code_);
+    return symbolic_mul(a, b);
+  }
+  // Exact quotient by a positive number; throws ShapeError when the remainder is not provably zero.
+  Dim divided_by(int64_t divisor) const;
+
+ private:
+  friend class SymbolTable;
+  explicit Dim(const DimExpr* expr) : code_(-reinterpret_cast<int64_t>(expr)) {}
+  const DimExpr& expr() const { return *reinterpret_cast<const DimExpr*>(-code_); }
+
+  static Dim symbolic_add(Dim a, Dim b);
+  static Dim symbolic_mul(Dim a, Dim b);
+  [[noreturn]] void fail_symbolic() const;
+  friend std::string to_string(Dim dim);
+
+  // >= 0: the number. < 0: minus the address of an interned expression (user-space addresses are
+  // positive).
+  int64_t code_;
+};
+
+std::string to_string(Dim dim);
+
+using DimShape = DimList<Dim>;
+std::string to_string(const DimShape& shape);
+DimShape to_dims(const Shape& shape);
+// Throws Bug when a dim is symbolic.
+Shape to_numbers(const DimShape& dims);
+Dim product(const DimShape& dims);
+
+// Owns the symbols and expressions of one trace. Not thread-safe.
+class SymbolTable {
+ public:
+  SymbolTable();
+  ~SymbolTable();
+  SymbolTable(const SymbolTable&) = delete;
+  SymbolTable& operator=(const SymbolTable&) = delete;
+
+  // The same name gives the same symbol.
+  Dim symbol(std::string_view name);
+
+ private:
+  friend class Dim;
+  Dim intern(DimExpr expr);
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace obelisk

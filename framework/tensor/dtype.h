@@ -1,0 +1,78 @@
+// Element types. One list gives name, size and C++ type.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+
+#include "framework/base/error.h"
+
+namespace obelisk {
+
+// 16-bit floats are storage formats on the host: arithmetic converts to f32 first.
+struct BFloat16 {
+  uint16_t bits;
+};
+struct Float16 {
+  uint16_t bits;
+};
+
+//        name  text    C++ type
+#define OBELISK_DTYPES(X)   \
+  X(F64, "f64", double)     \
+  X(F32, "f32", float)      \
+  X(BF16, "bf16", BFloat16) \
+  X(F16, "f16", Float16)    \
+  X(I64, "i64", int64_t)    \
+  X(I32, "i32", int32_t)    \
+  X(U8, "u8", uint8_t)
+
+enum class DType : uint8_t {
+#define OBELISK_DTYPE_ENUM(name, text, type) name,
+  OBELISK_DTYPES(OBELISK_DTYPE_ENUM)
+#undef OBELISK_DTYPE_ENUM
+};
+
+constexpr std::string_view to_string(DType dtype) {
+  switch (dtype) {
+#define OBELISK_DTYPE_TEXT(name, text, type) \
+  case DType::name:                          \
+    return text;
+    OBELISK_DTYPES(OBELISK_DTYPE_TEXT)
+#undef OBELISK_DTYPE_TEXT
+  }
+  return "?";
+}
+
+constexpr size_t size_of(DType dtype) {
+  switch (dtype) {
+#define OBELISK_DTYPE_SIZE(name, text, type) \
+  case DType::name:                          \
+    return sizeof(type);
+    OBELISK_DTYPES(OBELISK_DTYPE_SIZE)
+#undef OBELISK_DTYPE_SIZE
+  }
+  return 0;
+}
+
+constexpr bool is_float(DType dtype) { return dtype <= DType::F16; }
+
+template <typename T>
+struct DTypeOf;
+#define OBELISK_DTYPE_OF(name, text, type)      \
+  template <>                                   \
+  struct DTypeOf<type> {                        \
+    static constexpr DType value = DType::name; \
+  };
+OBELISK_DTYPES(OBELISK_DTYPE_OF)
+#undef OBELISK_DTYPE_OF
+
+// Calls f.template operator()<T>() with T = double or float; `place` names the op in the error.
+template <typename F>
+decltype(auto) visit_f32_f64(DType dtype, std::string_view place, F&& f) {
+  if (dtype == DType::F32) return f.template operator()<float>();
+  if (dtype == DType::F64) return f.template operator()<double>();
+  raise<ShapeError>("{}: dtype must be f32 or f64; got {}; cast first", place, to_string(dtype));
+}
+
+}  // namespace obelisk
