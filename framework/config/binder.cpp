@@ -117,7 +117,7 @@ KeyPlaces Binder::bind(std::span<const std::string> overrides) {
 std::vector<Binder::Override> Binder::split_overrides(std::span<const std::string> overrides) {
   std::vector<Override> out;
   for (const std::string& text : overrides) {
-    const Place place{"--set " + text, 0, 0};
+    const Place place{"--set " + one_line(text), 0, 0};
     const size_t equals = text.find('=');
     const std::string path = text.substr(0, equals);
     if (equals == std::string::npos || path.empty() || path.starts_with('.') ||
@@ -161,8 +161,9 @@ void Binder::bind_map(const YamlNode& map, Message& message, const std::string& 
   for (const YamlEntry& entry : map.entries) {
     const auto [first, fresh] = seen.emplace(entry.key, entry.place);
     if (!fresh) {
-      errors_.add(entry.place, fmt::format("'{}' is given twice {}; first in line {}; keep one",
-                                           entry.key, inside(section), first->second.line));
+      errors_.add(entry.place,
+                  fmt::format("{} is given twice {}; first in line {}; keep one",
+                              in_quotes(entry.key), inside(section), first->second.line));
     } else if (entry.key == "<<") {
       errors_.add(entry.place,
                   "recipes have no merge keys; got '<<'; put shared keys into a file and begin the "
@@ -267,7 +268,8 @@ void Binder::bind_used_file(const Place& place, const std::string& path, Message
   std::string found;
   for (const std::string& candidate : candidates) {
     std::error_code error;
-    if (found.empty() && fs::exists(candidate, error)) found = candidate;
+    const bool file = fs::exists(candidate, error) && !fs::is_directory(candidate, error);
+    if (found.empty() && file) found = candidate;
   }
   if (path.empty() || found.empty()) {
     for (std::string& candidate : candidates) candidate = in_quotes(candidate);
@@ -342,6 +344,13 @@ void Binder::report_unknown(const Place& place, const std::string& name, const s
   if (!section.empty() && section.substr(section.rfind('.') + 1) == name) {
     errors_.add(place, fmt::format("{}the keys of '{}' stand directly in it", start, section));
     excused_.insert(section);
+    return;
+  }
+  for (const SchemaKey& key : keys_) {
+    if (key.path != name || key.section.empty()) continue;
+    errors_.add(place,
+                fmt::format("{}write '{}' {}", start, key.field->name(), inside(key.section)));
+    excused_.insert(key.path);
     return;
   }
   if (const std::optional<std::string> elsewhere = find_elsewhere(name, section)) {

@@ -42,10 +42,10 @@ bool has_part(std::string_view name, std::string_view part) {
 
 }  // namespace
 
-std::string in_quotes(std::string_view text) {
-  std::string out = "'";
+std::string one_line(std::string_view text) {
+  std::string out;
   for (size_t i = 0; i < text.size();) {
-    if (i >= kLongestQuote) return out + "...'";
+    if (i >= kLongestQuote) return out + "...";
     const size_t length = utf8_length(text.substr(i));
     const auto byte = static_cast<unsigned char>(text[i]);
     if (text[i] == '\n') {
@@ -59,8 +59,10 @@ std::string in_quotes(std::string_view text) {
     }
     i += std::max<size_t>(length, 1);
   }
-  return out + "'";
+  return out;
 }
+
+std::string in_quotes(std::string_view text) { return "'" + one_line(text) + "'"; }
 
 std::string word_list(std::span<const std::string> words, std::string_view last) {
   std::string out;

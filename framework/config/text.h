@@ -8,8 +8,9 @@
 
 namespace obelisk {
 
-// The text in single quotes, fit for one line of a message: control bytes and invalid UTF-8
-// escaped, shortened to about 60 bytes.
+// The text fit for one line of a message: control bytes and invalid UTF-8 escaped, shortened to
+// about 60 bytes; in_quotes puts it in single quotes.
+std::string one_line(std::string_view text);
 std::string in_quotes(std::string_view text);
 
 // "a", "a or b", "a, b or c"; `last` is the word before the last item.

@@ -162,7 +162,7 @@ std::string syntax_rule(const std::string& message) {
   if (message == Msg::END_OF_MAP) return "this fits no key above; see the indentation and the ':'";
   if (message == Msg::MAP_VALUE)
     return "a ':' makes no key here; quote text that holds ': ', or see the line above";
-  return message + "; see the indentation, colons and quotes here";
+  return one_line(message) + "; see the indentation, colons and quotes here";
 }
 
 // yaml-cpp marks a file that ends too soon at its end or not at all; the last node it read says

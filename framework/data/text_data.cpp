@@ -1,14 +1,32 @@
 #include "framework/data/text_data.h"
 
+#include <fcntl.h>
+#include <unistd.h>
+
 #include <cerrno>
 #include <cmath>
 #include <cstring>
 #include <filesystem>
-#include <fstream>
 
 #include "framework/tensor/philox.h"
 
 namespace obelisk {
+namespace {
+
+// Appends the file's bytes to `text`; 0, or errno. Streams would throw from inside instead.
+int read_all(const std::string& path, std::string& text) {
+  const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (fd < 0) return errno;
+  char buffer[1 << 16];
+  ssize_t count = 0;
+  while ((count = read(fd, buffer, sizeof(buffer))) > 0)
+    text.append(buffer, static_cast<size_t>(count));
+  const int error = count < 0 ? errno : 0;
+  close(fd);
+  return error;
+}
+
+}  // namespace
 
 std::string read_text_file(const std::string& path) {
   std::error_code error;
@@ -20,13 +38,12 @@ std::string read_text_file(const std::string& path) {
       path);
   OBELISK_CHECK(!std::filesystem::is_directory(status), IoError,
                 "data.path: must be a text file; got the folder '{}'; name a file in it", path);
-  std::ifstream file(path, std::ios::binary);
-  OBELISK_CHECK(file.good(), IoError,
-                "data.path: the file must be readable; got '{}': {}; check its permissions", path,
-                std::strerror(errno));
-  std::string text{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
-  OBELISK_CHECK(!file.bad(), IoError,
-                "data.path: reading '{}' failed after {} bytes; check the disk", path, text.size());
+  std::string text;
+  const int status_code = read_all(path, text);
+  OBELISK_CHECK(
+      status_code == 0, IoError,
+      "data.path: the file must be readable; got '{}': {}; check its permissions and disk", path,
+      std::strerror(status_code));
   OBELISK_CHECK(!text.empty(), IoError,
                 "data.path: the file must hold text; got '{}' with 0 bytes; give another file",
                 path);

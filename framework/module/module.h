@@ -62,9 +62,6 @@ class Module {
   // Own parameters and those of all children, in order of declaration.
   std::vector<Parameter*> parameters() const;
 
- protected:
-  ~Module() = default;
-
  private:
   friend class Parameter;
   struct Entry {

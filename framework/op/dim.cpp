@@ -62,7 +62,7 @@ Dim Dim::symbolic_add(Dim a, Dim b) {
 
 Dim Dim::symbolic_mul(Dim a, Dim b) {
   if (a.is_number()) std::swap(a, b);
-  if (b.is_number() && b.code_ == 0) return Dim(int64_t{0});
+  if (b.is_number() && b.code_ == 0) return Dim(0);
   if (b.is_number() && b.code_ == 1) return a;
   DimExpr result{a.expr().table, {}};
   const std::map<Monomial, int64_t> factor =
@@ -145,7 +145,7 @@ Dim SymbolTable::symbol(std::string_view name) {
 }
 
 Dim SymbolTable::intern(DimExpr expr) {
-  if (expr.terms.empty()) return Dim(int64_t{0});
+  if (expr.terms.empty()) return Dim(0);
   if (expr.terms.size() == 1 && expr.terms.begin()->first.empty()) {
     const int64_t value = expr.terms.begin()->second;
     OBELISK_CHECK(value >= 0, ShapeError, "dim: must not be negative; got {}", value);
@@ -153,7 +153,7 @@ Dim SymbolTable::intern(DimExpr expr) {
   }
   auto [slot, is_new] = impl_->by_text.try_emplace(text_of(expr), nullptr);
   if (is_new) slot->second = std::make_unique<DimExpr>(std::move(expr));
-  return Dim(slot->second.get());
+  return Dim::of(slot->second.get());
 }
 
 }  // namespace obelisk

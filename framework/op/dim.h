@@ -53,7 +53,11 @@ class Dim {
 
  private:
   friend class SymbolTable;
-  explicit Dim(const DimExpr* expr) : code_(-reinterpret_cast<int64_t>(expr)) {}
+  static Dim of(const DimExpr* expr) {
+    Dim dim;
+    dim.code_ = -reinterpret_cast<int64_t>(expr);
+    return dim;
+  }
   const DimExpr& expr() const { return *reinterpret_cast<const DimExpr*>(-code_); }
 
   static Dim symbolic_add(Dim a, Dim b);

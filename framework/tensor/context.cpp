@@ -1,7 +1,5 @@
 #include "framework/tensor/context.h"
 
-#include <omp.h>
-
 #include <algorithm>
 #include <atomic>
 #include <exception>
@@ -13,23 +11,6 @@ namespace {
 
 thread_local ExecContext* current_context = nullptr;
 
-// Runs body(thread, num_threads) on a team and rethrows the first exception, which must not leave
-// an OpenMP region.
-template <typename F>
-void run_team(int num_threads, F&& body) {
-  std::exception_ptr error;
-  std::atomic_flag taken = ATOMIC_FLAG_INIT;
-#pragma omp parallel num_threads(num_threads)
-  {
-    try {
-      body(omp_get_thread_num(), omp_get_num_threads());
-    } catch (...) {
-      if (!taken.test_and_set()) error = std::current_exception();
-    }
-  }
-  if (error) std::rethrow_exception(error);
-}
-
 int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
 }  // namespace
@@ -38,7 +19,8 @@ ExecContext::ExecContext(ExecOptions options)
     : device_(options.device),
       num_threads_(options.num_threads),
       allocator_(options.allocator ? std::move(options.allocator)
-                                   : std::shared_ptr<Allocator>(make_cpu_allocator())) {
+                                   : std::shared_ptr<Allocator>(make_cpu_allocator())),
+      pool_(num_threads_) {
   OBELISK_CHECK(num_threads_ >= 1, DeviceError,
                 "context: number of threads must be at least 1; got {}; set threads in the recipe",
                 num_threads_);
@@ -50,12 +32,21 @@ void ExecContext::parallel_for(int64_t n, int64_t grain,
   if (n <= 0) return;
   const int64_t num_blocks = ceil_div(n, grain);
   const int team = static_cast<int>(std::min<int64_t>(num_threads_, num_blocks));
-  if (team == 1 || omp_in_parallel()) return body(0, n);
-  run_team(team, [&](int thread, int threads) {
-    const int64_t begin = num_blocks * thread / threads * grain;
-    const int64_t end = std::min(n, num_blocks * (thread + 1) / threads * grain);
-    if (begin < end) body(begin, end);
+  if (team == 1) return body(0, n);
+  std::exception_ptr error;
+  std::atomic_flag failed = ATOMIC_FLAG_INIT;
+  const bool ran = pool_.run([&](int thread) {
+    if (thread >= team) return;
+    const int64_t begin = num_blocks * thread / team * grain;
+    const int64_t end = std::min(n, num_blocks * (thread + 1) / team * grain);
+    try {
+      body(begin, end);
+    } catch (...) {
+      if (!failed.test_and_set()) error = std::current_exception();
+    }
   });
+  if (!ran) return body(0, n);
+  if (error) std::rethrow_exception(error);
 }
 
 void ExecContext::for_each_block(int64_t n, int64_t block_size,

@@ -14,13 +14,14 @@
 #include "framework/base/function_ref.h"
 #include "framework/tensor/allocator.h"
 #include "framework/tensor/device.h"
+#include "framework/tensor/thread_pool.h"
 
 namespace obelisk {
 
 struct ExecOptions {
-  Device device;
+  Device device = {};
   int num_threads = 1;
-  std::shared_ptr<Allocator> allocator;  // null: a new CPU allocator without a limit
+  std::shared_ptr<Allocator> allocator = nullptr;  // null: a new CPU allocator without a limit
 };
 
 class ExecContext {
@@ -60,6 +61,7 @@ class ExecContext {
   Device device_;
   int num_threads_;
   std::shared_ptr<Allocator> allocator_;
+  mutable ThreadPool pool_;
   std::unordered_map<std::type_index, std::shared_ptr<void>> states_;
 };
 

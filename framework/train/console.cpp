@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cctype>
 #include <cerrno>
 #include <cmath>
 #include <cstdlib>
@@ -42,21 +43,17 @@ int tty_columns(int fd) {
   return ::ioctl(fd, TIOCGWINSZ, &size) == 0 ? size.ws_col : 0;
 }
 
-bool environment_has(const char* name) {
+// The value of a variable, empty when it is not set.
+std::string_view environment(const char* name) {
   const char* value = std::getenv(name);
-  return value != nullptr && *value != '\0';
-}
-
-bool environment_is(const char* name, std::string_view wanted) {
-  const char* value = std::getenv(name);
-  return value != nullptr && value == wanted;
+  return value == nullptr ? std::string_view() : std::string_view(value);
 }
 
 // The first of the three variables that is set decides, as in setlocale.
 bool locale_is_utf8() {
   for (const char* name : {"LC_ALL", "LC_CTYPE", "LANG"}) {
-    if (!environment_has(name)) continue;
-    std::string value = std::getenv(name);
+    std::string value(environment(name));
+    if (value.empty()) continue;
     std::transform(value.begin(), value.end(), value.begin(),
                    [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
     return value.find("utf-8") != std::string::npos || value.find("utf8") != std::string::npos;
@@ -99,7 +96,7 @@ void append_right(std::string& out, size_t width, Append append) {
 
 Terminal look_at_terminal(int fd, const std::string& launcher) {
   Terminal terminal;
-  if (::isatty(fd) != 1 || environment_is("TERM", "dumb")) return terminal;
+  if (::isatty(fd) != 1 || environment("TERM") == "dumb") return terminal;
   int columns = 0;
   if (launcher.empty()) {
     columns = tty_columns(fd);
@@ -147,7 +144,7 @@ Console::~Console() {
 }
 
 void Console::style(const char* code) {
-  if (live_ && !environment_has("NO_COLOR")) buffer_ += code;
+  if (live_ && environment("NO_COLOR").empty()) buffer_ += code;
 }
 
 void Console::flush() {

@@ -127,6 +127,8 @@ StopSignals::StopSignals() {
   std::signal(SIGTERM, on_terminate);
 }
 StopSignals::~StopSignals() {
+  stop_flag = 0;
+  terminate_flag = 0;
   std::signal(SIGINT, SIG_DFL);
   std::signal(SIGUSR1, SIG_DFL);
   std::signal(SIGTERM, SIG_DFL);

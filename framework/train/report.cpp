@@ -113,7 +113,7 @@ std::string RunReport::tiles() const {
     tile("validation loss", loss_text(last_validation_.loss),
          std::isnan(best.y) || best.y == last_validation_.loss
              ? fmt::format("at step {}", last_validation_.step)
-             : fmt::format("best {} at {:.0f}", loss_text(best.y), best.x));
+             : fmt::format("best {} at {}", loss_text(best.y), tick_text(best.x)));
   }
   if (loss_.size() > 0) {
     tile("training loss", loss_text(last_.loss), fmt::format("at step {}", last_.step));

@@ -14,7 +14,7 @@ namespace {
 constexpr double kLeft = 52, kRight = 14, kTop = 10, kBottom = 30;  // px round the plot
 constexpr double kHuge = 1e300;  // the extent of an axis must be a number too
 constexpr size_t kMaxTicks = 100;
-constexpr double kTickGapX = 90, kTickGapY = 44;  // px between ticks, about
+constexpr double kTickGapX = 65, kTickGapY = 44;  // px between ticks, about
 
 struct Range {
   double low = 0, high = 1;

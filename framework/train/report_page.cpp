@@ -50,7 +50,7 @@ figcaption b { font-weight: 650; }
   vertical-align: middle; }
 .key.line1 { background: var(--blue); } .key.line2 { background: var(--orange); }
 .plot { position: relative; }
-.plot svg { display: block; width: 100%; height: auto; overflow: visible; }
+.plot > svg { display: block; width: 100%; height: auto; overflow: visible; }
 .plot svg svg { overflow: hidden; }
 .grid { stroke: var(--grid); } .axis { stroke: var(--soft); stroke-opacity: .5; }
 .tick { fill: var(--soft); font-size: 11.5px; font-variant-numeric: tabular-nums; }
@@ -84,7 +84,11 @@ table { border-collapse: collapse; font-size: 14px; width: 100%; }
 th { text-align: left; font-weight: 400; color: var(--soft); padding: 3px 24px 3px 0;
   white-space: nowrap; vertical-align: top; width: 1%; }
 td { padding: 3px 0; overflow-wrap: anywhere; }
-@media (max-width: 800px) { .charts { grid-template-columns: minmax(0, 1fr); } }
+@media (max-width: 800px) {
+  .charts { grid-template-columns: minmax(0, 1fr); }
+  .chart:first-child .plot { overflow-x: auto; }
+  .chart:first-child .plot > svg { min-width: 680px; }
+}
 @media print { body { background: none; } .chart, section, .tile { break-inside: avoid; } }
 )css";
 
@@ -131,7 +135,9 @@ for (const plot of document.querySelectorAll('.plot')) {
       if (point[1] >= data.y[0] && point[1] <= data.y[1])
         draw('circle', {class: 'dot ' + curve.style, cx: px(point[0]), cy: py(point[1]), r: 4.5});
       const where = Math.round(point[0]) === Math.round(near) ? '' : ' at step ' + Math.round(point[0]);
-      line(curve.name + ' ' + point[1].toPrecision(5) + where);
+      const value = Math.abs(point[1]) >= 1e4 && Math.abs(point[1]) < 1e15
+        ? Math.round(point[1]).toLocaleString('en') : String(Number(point[1].toPrecision(5)));
+      line(curve.name + ' ' + value + where);
     }
     readout.style.display = 'block';
     const right = at > left + width / 2;
