@@ -1,0 +1,51 @@
+// gemm: C = op(A) op(B) on raw row-major memory; the engine under matmul and the fused losses.
+//
+// One register-tiled kernel over the lane type serves f32 and f64. An element of C is one chain of
+// fused multiply-adds over k, cut into fixed blocks of k whose sums are added in order; how C is
+// cut into tiles and among threads never enters it. So its bits do not depend on the number of
+// threads, on alignment, or on how many rows are computed beside it (but for the case of a single
+// row or column, which has kernels of its own, chosen by shape).
+//
+// oneDNN is not used for f32: its 2.6 splits k among threads for some shapes (16 x 16 x 4096 on 2
+// threads, 768 x 384 x 128 on 3), and on AVX2 one thread of it is no faster than this kernel.
+#pragma once
+
+#include <cstdint>
+
+#include "framework/base/function_ref.h"
+#include "framework/tensor/context.h"
+
+namespace obelisk::ops {
+
+// The stored matrix X; op(X) is X or its transpose. Rows lie `stride` elements apart and are dense.
+template <typename T>
+struct GemmOperand {
+  const T* data;
+  int64_t stride;
+  bool transposed;
+};
+
+// C[i, j] (+)= sum_k op(A)[i, k] op(B)[k, j] + bias[j], i < m, j < n.
+template <typename T>
+struct GemmProblem {
+  int64_t m, n, k;
+  GemmOperand<T> a, b;
+  T* c;
+  int64_t c_stride;
+  const T* bias = nullptr;  // [n]; not together with `accumulate`
+  bool accumulate = false;
+};
+
+// Runs `count` problems of one size, given by problem(i) for i in [0, count); the threads share
+// problems and parts of problems. T is float or double. Empty m, n or k are right: k = 0 gives the
+// bias or zeros, or leaves C as it is when accumulating. C overlaps no operand, nor another C.
+// Called inside a parallel_for body it runs on that thread alone.
+template <typename T>
+void gemm_batch(ExecContext& context, int64_t count, FunctionRef<GemmProblem<T>(int64_t)> problem);
+
+template <typename T>
+void gemm(ExecContext& context, const GemmProblem<T>& problem) {
+  gemm_batch<T>(context, 1, [&](int64_t) { return problem; });
+}
+
+}  // namespace obelisk::ops
