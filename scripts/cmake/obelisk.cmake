@@ -5,8 +5,7 @@ add_library(obelisk_flags INTERFACE)
 target_compile_options(obelisk_flags INTERFACE -Wall -Wextra -Werror -ffp-contract=off -fno-math-errno
                                                $<$<CONFIG:RelWithDebInfo>:-g1>)
 target_include_directories(obelisk_flags INTERFACE ${PROJECT_SOURCE_DIR} ${PROJECT_BINARY_DIR}/generated)
-# Checks of Highway targets the compiler rejects are noise; three targets keep compile time in bounds:
-# the x86-64 baseline, AVX2 and AVX-512.
+# Three targets of Highway keep compile time in bounds: one lane (runs on any x86-64), AVX2 and AVX-512.
 target_compile_definitions(obelisk_flags INTERFACE
   "HWY_DISABLED_TARGETS=(HWY_SSSE3|HWY_SSE4|HWY_AVX3_DL)")
 if(OBELISK_SANITIZE)
@@ -29,6 +28,9 @@ endfunction()
 # Compiles every .proto below the current folder into the target. Import paths are from the repository root.
 function(obelisk_add_schemas target)
   file(GLOB_RECURSE protos CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/*.proto)
+  # An imported schema may change what is generated, options.proto above all.
+  file(GLOB_RECURSE all_protos CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/framework/*.proto
+       ${PROJECT_SOURCE_DIR}/parallel/*.proto ${PROJECT_SOURCE_DIR}/recipes/*.proto)
   set(out ${PROJECT_BINARY_DIR}/generated)
   file(MAKE_DIRECTORY ${out})
   foreach(proto ${protos})
