@@ -64,7 +64,11 @@ PretrainTask::PretrainTask(const Gpt2Config& model, const PretrainOptions& optio
                 options_.micro_batch_size);
   // Found out now, not after hours of training.
   if (options_.sample.tokens > 0) {
-    prompt_ = tokenizer_->encode(options_.sample.prompt);
+    try {
+      prompt_ = tokenizer_->encode(options_.sample.prompt);
+    } catch (const ValueError& error) {
+      raise<ValueError>("sample.prompt: {}", error.what());
+    }
     OBELISK_CHECK(!prompt_.empty(), ValueError,
                   "sample.prompt: must not be empty; got ''; give at least one character");
   }

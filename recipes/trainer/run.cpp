@@ -165,6 +165,7 @@ std::string describe_plan(const LoadedRecipe& loaded, int num_ranks, int ranks_o
 
 int run_recipe(const std::string& file, const LoadedRecipe& loaded,
                const parallel::MpiSession& mpi) {
+  const StopSignals signals;  // a signal while data are read ends the run before its first step
   const recipe::Recipe& recipe = loaded.recipe;
   const int ranks_on_node = mpi.ranks_on_node();
   ExecContext context(
@@ -193,7 +194,6 @@ int run_recipe(const std::string& file, const LoadedRecipe& loaded,
                        .machine = machine_info(),
                        .libraries = library_versions()};
   Surface surface(facts, folder, world->rank(), train.log_every());
-  StopSignals signals;
   RunResult result;
   try {
     result = run_training(task,

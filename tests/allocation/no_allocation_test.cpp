@@ -33,7 +33,7 @@ class CountingSurface : public LoopObserver {
       : null_(open("/dev/null", O_WRONLY)),
         events_(events_path),
         console_({.fd = null_, .steps = steps, .log_every = 1}),
-        report_(RunFacts{.steps = steps}) {}
+        report_(RunFacts{}) {}
   ~CountingSurface() override { close(null_); }
 
   void on_step(const StepRecord& record, bool) override {

@@ -33,8 +33,9 @@ TEST_F(Collectives, AllReduceSumsAndCompares) {
   const Tensor smallest = full({1}, DType::F32, rank_ + 7);
   world_->all_reduce(smallest, ReduceKind::Min);
   EXPECT_EQ(smallest.item<float>(), 7.0f);
-  EXPECT_EQ(sum.storage()->version() > 0, size_ >= 1);
-  if (size_ > 1) EXPECT_THROW(world_->all_reduce(zeros({1}, DType::U8)), CommError);
+  if (size_ > 1) {
+    EXPECT_THROW(world_->all_reduce(zeros({1}, DType::U8)), CommError);
+  }
 }
 
 TEST_F(Collectives, BroadcastGatherAndBarrier) {

@@ -36,7 +36,7 @@ inline std::vector<LayerNormShape> layer_norm_shapes() {
       {"EmptyWidth", {3, 0}},
       {"EmptyWidthNoBias", {2, 2, 0}, false},
       {"Blocks", {300, 65}},
-      {"BlocksNarrow", {20000, 2}, false},
+      {"BlocksNarrow", {5000, 8}, false},
   };
 }
 
