@@ -23,11 +23,12 @@ TensorImpl::TensorImpl(StoragePtr storage_in, int64_t offset_in, Shape shape_in,
       strides(strides_in),
       dtype(dtype_in),
       device(device_in) {
-  // Strides of dims of size one do not matter.
+  // Strides of dims of size one do not matter, nor those of an empty tensor.
   const Strides dense = contiguous_strides(shape);
   contiguous = true;
   for (int i = 0; i < shape.size(); ++i)
     if (shape[i] > 1 && strides[i] != dense[i]) contiguous = false;
+  if (num_elements(shape) == 0) contiguous = true;
 }
 
 TensorImpl::~TensorImpl() = default;

@@ -56,6 +56,7 @@ TEST_F(TensorTest, ViewsShareBytes) {
   EXPECT_FALSE(column.is_contiguous());
   EXPECT_TRUE(
       x.alias({1, 6}, {99, 1}, 6).is_contiguous());  // strides of dims of size 1 do not matter
+  EXPECT_TRUE(x.alias({0, 2}, {7, 3}, 0).is_contiguous());  // nor those of an empty tensor
   EXPECT_EQ(column.storage(), x.storage());
 }
 

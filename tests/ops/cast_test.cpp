@@ -83,7 +83,9 @@ void expect_nearest_even(double x, T rounded) {
     if (std::isinf(other)) other = 2 * magnitude(bits) - magnitude(bits - 1);
     const double other_distance = std::abs(other - target);
     EXPECT_LE(distance, other_distance) << x;
-    if (distance == other_distance) EXPECT_EQ(bits % 2, 0) << x;
+    if (distance == other_distance) {
+      EXPECT_EQ(bits % 2, 0) << x;
+    }
   }
   EXPECT_EQ(rounded.bits >> 15 != 0, std::signbit(x)) << x;
 }

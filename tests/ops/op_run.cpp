@@ -179,7 +179,7 @@ GradientRun run_gradient(const OpDef& op, const OpCase& op_case, const GradientO
   const TensorList outputs = run_which(op, inputs, op_case.attrs, options.which);
   const Tensor loss = objective(op_case, outputs);
   GradientRun run;
-  run.objective = options.dtype == DType::F64 ? loss.item<double>() : loss.item<float>();
+  run.objective = loss.dtype() == DType::F64 ? loss.item<double>() : loss.item<float>();
   if (!options.backward) return run;
   ops::backward(loss);
   for (int index : wanted) {
