@@ -11,6 +11,8 @@ namespace {
 
 thread_local bool grad_mode = true;
 
+bool has(uint32_t mask, size_t i) { return i < 32 && (mask >> i & 1u) != 0; }
+
 SavedTensor save(const Tensor& tensor, bool with_values) {
   if (!tensor.defined()) return {};
   if (!with_values) return {tensor.metadata(), 0};
@@ -33,12 +35,12 @@ Node::Node(const OpDef& op_in, const Attrs& attrs_in, std::span<const Tensor> in
            std::span<const Tensor> outputs_in)
     : op(op_in), attrs(attrs_in), path(PathScope::current()) {
   for (size_t i = 0; i < inputs_in.size(); ++i) {
-    inputs.push_back(save(inputs_in[i], (op.saved_inputs >> i & 1u) != 0));
+    inputs.push_back(save(inputs_in[i], has(op.saved_inputs, i)));
     edges.push_back(edge_to(inputs_in[i]));
     if (edges.back().node != nullptr) depth = std::max(depth, edges.back().node->depth + 1);
   }
   for (size_t i = 0; i < outputs_in.size(); ++i)
-    outputs.push_back(save(outputs_in[i], (op.saved_outputs >> i & 1u) != 0));
+    outputs.push_back(save(outputs_in[i], has(op.saved_outputs, i)));
   grad_outputs.resize(outputs_in.size());
 }
 

@@ -7,11 +7,14 @@
 namespace obelisk {
 namespace {
 
+// Bit i of a mask; an op with more operands than bits marks none of the later ones.
+bool has(uint32_t mask, size_t i) { return i < 32 && (mask >> i & 1u) != 0; }
+
 void check_layout(const OpDef& op, std::span<const Tensor> inputs) {
   for (size_t i = 0; i < inputs.size(); ++i) {
     const Tensor& x = inputs[i];
     if (!x.defined() || x.is_contiguous()) continue;
-    const bool strided = (op.strided_inputs >> i & 1u) != 0 || op.view != nullptr;
+    const bool strided = has(op.strided_inputs, i) || op.view != nullptr;
     const bool dense_rows = x.num_dims() == 0 || x.strides().last() == 1 || x.shape().last() <= 1;
     OBELISK_CHECK(strided && (dense_rows || op.view != nullptr), ShapeError,
                   "{}: input {} must be {}; got shape {} with strides {}; use ops::contiguous",
@@ -40,7 +43,7 @@ bool wants_gradient(const OpDef& op, std::span<const Tensor> inputs) {
   bool wanted = false;
   for (size_t i = 0; i < inputs.size(); ++i) {
     if (!inputs[i].defined() || !inputs[i].requires_grad()) continue;
-    OBELISK_CHECK((op.writes >> i & 1u) == 0, Bug,
+    OBELISK_CHECK(!has(op.writes, i), Bug,
                   "bug: {} writes input {} in place, which requires a gradient; open a NoGradScope",
                   op.name, i);
     wanted = true;
@@ -87,8 +90,7 @@ TensorList run(const OpDef& op, Kernel kernel, std::span<const Tensor> inputs, c
     compute(op, kernel, inputs, attrs, specs, outputs);
   }
   for (size_t i = 0; i < inputs.size(); ++i)
-    if ((op.writes >> i & 1u) != 0 && inputs[i].defined())
-      inputs[i].storage()->mark_written(op.name);
+    if (has(op.writes, i) && inputs[i].defined()) inputs[i].storage()->mark_written(op.name);
   if (with_gradient) record(op, attrs, inputs, outputs);
   return outputs;
 }

@@ -1,7 +1,10 @@
 #include "ops/attention/attention.h"
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
+
+#include "ops/attention/kernels.h"
 
 namespace obelisk::ops {
 namespace {
@@ -75,7 +78,6 @@ void reference(const KernelArgs& args) {
       }
 }
 
-// Adds the share of one query to the gradients of its kv head, [S][D] each, and returns dq.
 template <typename T>
 void reference_backward(const KernelArgs& args) {
   const AttentionSizes n(args.inputs[0].shape(), args.inputs[1].shape(),
@@ -133,7 +135,6 @@ void backward(const BackwardArgs& args) {
   const Tensor& g = args.grad_outputs[0];
   OBELISK_CHECK(!args.grad_outputs[1].defined(), Bug,
                 "bug: attention: lse has no gradient; it is kept for backward only");
-  if (!g.defined()) return;
   const TensorList grads =
       apply(kAttentionBackward,
             {args.inputs[0], args.inputs[1], args.inputs[2], args.outputs[0], args.outputs[1], g},

@@ -3,7 +3,9 @@
 // in a fixed order; dq gathers in a buffer of its own, block after block. So no result depends on
 // the number of threads.
 
-#include "ops/attention/attention.h"
+#include <algorithm>
+
+#include "ops/attention/kernels.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "ops/attention/attention_backward_cpu.cpp"
@@ -61,7 +63,7 @@ class Backward {
   // padding is 0 and adds nothing.
   struct Scratch {
     T *q_lanes, *g_lanes, *dq_lanes;  // [rows / group][D][group]
-    T *q_rows, *g_rows;               // [rows][padded D]; q times scale
+    T *q_rows, *g_rows;               // [rows][padded D]
     T *lse, *delta;                   // [rows]; lse in units of log 2
     T *k, *v;                         // [keys of a block][D]
     T *dk, *dv;                       // [keys of a block][padded D]
@@ -90,6 +92,9 @@ class Backward {
 
   HWY_NOINLINE void run_items(int64_t begin, int64_t end, T* scratch) const {
     const Scratch x = cut(scratch);
+    // Nobody writes the padding again.
+    std::fill_n(x.q_rows, rows_ * padded_width_, T{0});
+    std::fill_n(x.g_rows, rows_ * padded_width_, T{0});
     for (int64_t item = begin; item < end; ++item) {
       const int64_t b = item / n_.kv_heads, kv = item % n_.kv_heads;
       for (int64_t g = 0; g < n_.heads_per_kv; ++g) load_head(b, kv * n_.heads_per_kv + g, g, x);
@@ -100,27 +105,25 @@ class Backward {
 
   void load_head(int64_t b, int64_t h, int64_t g, const Scratch& x) const {
     const int64_t begin = g * groups_ * group_;
-    const T scale = static_cast<T>(n_.scale);
+    T* const q_rows = x.q_rows + begin * padded_width_;
+    T* const g_rows = x.g_rows + begin * padded_width_;
+    copy_rows(q_.row(b, 0, h), q_.token_stride, n_.queries, n_.width, T{1}, q_rows, padded_width_);
+    copy_rows(g_.row(b, 0, h), g_.token_stride, n_.queries, n_.width, T{1}, g_rows, padded_width_);
     for (int64_t first = 0; first < n_.queries; first += group_) {
-      const int64_t count = std::min(group_, n_.queries - first);
-      const int64_t lanes = (begin + first) * n_.width;
-      pack_group(q_.row(b, first, h), q_.token_stride, count, n_.width,
-                 static_cast<T>(n_.scale * kLog2E), x.q_lanes + lanes);
-      pack_group(g_.row(b, first, h), g_.token_stride, count, n_.width, T{1}, x.g_lanes + lanes);
+      const int64_t lanes = (begin + first) * n_.width, row = first * padded_width_;
+      pack_group(q_rows + row, padded_width_, group_, n_.width, static_cast<T>(n_.scale * kLog2E),
+                 x.q_lanes + lanes);
+      pack_group(g_rows + row, padded_width_, group_, n_.width, T{1}, x.g_lanes + lanes);
     }
     const int64_t padded = groups_ * group_;
-    copy_rows(q_.row(b, 0, h), q_.token_stride, n_.queries, n_.width, scale,
-              x.q_rows + begin * padded_width_, padded, padded_width_);
-    copy_rows(g_.row(b, 0, h), g_.token_stride, n_.queries, n_.width, T{1},
-              x.g_rows + begin * padded_width_, padded, padded_width_);
     std::fill_n(x.dq_lanes + begin * n_.width, padded * n_.width, T{0});
-    std::fill_n(x.lse + begin, padded, T{0});
-    std::fill_n(x.delta + begin, padded, T{0});
     const T* const lse = lse_ + (b * n_.heads + h) * n_.queries;
     for (int64_t t = 0; t < n_.queries; ++t) {
       x.lse[begin + t] = lse[t] * static_cast<T>(kLog2E);
-      x.delta[begin + t] = dot(g_.row(b, t, h), o_.row(b, t, h));
+      x.delta[begin + t] = dot(g_rows + t * padded_width_, o_.row(b, t, h));
     }
+    std::fill_n(x.lse + begin + n_.queries, padded - n_.queries, T{0});
+    std::fill_n(x.delta + begin + n_.queries, padded - n_.queries, T{0});
   }
 
   T dot(const T* a, const T* b) const {
@@ -146,8 +149,8 @@ class Backward {
 
   void run_keys(int64_t b, int64_t kv, int64_t key, const Scratch& x) const {
     const int64_t keys = std::min(kKeyBlock, n_.keys - key);
-    copy_rows(k_.row(b, key, kv), k_.token_stride, keys, n_.width, T{1}, x.k, keys, n_.width);
-    copy_rows(v_.row(b, key, kv), v_.token_stride, keys, n_.width, T{1}, x.v, keys, n_.width);
+    copy_rows(k_.row(b, key, kv), k_.token_stride, keys, n_.width, T{1}, x.k, n_.width);
+    copy_rows(v_.row(b, key, kv), v_.token_stride, keys, n_.width, T{1}, x.v, n_.width);
     std::fill_n(x.dk, keys * padded_width_, T{0});
     std::fill_n(x.dv, keys * padded_width_, T{0});
     // Earlier groups do not see this block.
@@ -156,10 +159,9 @@ class Backward {
     for (int64_t g = 0; g < n_.heads_per_kv; ++g)
       for (int64_t group = first_group; group < groups_; group += step_)
         run_step(g * groups_, group, std::min(groups_, group + step_), key, keys, x);
-    for (int64_t i = 0; i < keys; ++i) {
-      std::copy_n(x.dk + i * padded_width_, n_.width, dk_.row(b, key + i, kv));
-      std::copy_n(x.dv + i * padded_width_, n_.width, dv_.row(b, key + i, kv));
-    }
+    copy_rows(x.dk, padded_width_, keys, n_.width, static_cast<T>(n_.scale), dk_.row(b, key, kv),
+              dk_.token_stride);
+    copy_rows(x.dv, padded_width_, keys, n_.width, T{1}, dv_.row(b, key, kv), dv_.token_stride);
   }
 
   // Adds the share of some groups of one head; `head` is the head's first group.

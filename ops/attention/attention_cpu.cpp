@@ -1,7 +1,10 @@
 // The vector kernel of attention: online softmax (Milakov, Gimelshein, 2018) over blocks of keys,
 // one group of queries at a time. Scores are kept in units of log 2, since the exponential is 2^x.
 
-#include "ops/attention/attention.h"
+#include <algorithm>
+#include <limits>
+
+#include "ops/attention/kernels.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "ops/attention/attention_cpu.cpp"
@@ -59,9 +62,9 @@ class Forward {
       if (head / n_.heads_per_kv != packed) {
         packed = head / n_.heads_per_kv;
         copy_rows(k_.row(b, 0, h / n_.heads_per_kv), k_.token_stride, n_.keys, n_.width, T{1}, k,
-                  n_.keys, n_.width);
+                  n_.width);
         copy_rows(v_.row(b, 0, h / n_.heads_per_kv), v_.token_stride, n_.keys, n_.width, T{1}, v,
-                  n_.keys, n_.width);
+                  n_.width);
       }
       run_group(b, h, group * group_, k, v, v + n_.keys * n_.width);
     }

@@ -199,25 +199,23 @@ HWY_INLINE void transpose(const T* src, int64_t src_stride, int64_t rows, int64_
       dst[c * dst_stride + r] = factor * src[r * src_stride + c];
 }
 
-// Rows times factor, one after another, widened to padded_width and followed by rows of 0 up to
-// padded_rows. Packed, because strides of a projection are a few pages long and would cost a TLB
-// entry a row and most of the caches' associativity.
+// dst[r * dst_stride + i] = factor * src[r * src_stride + i]. Operands are packed this way first,
+// because strides of a projection are a few pages long and would cost a TLB entry a row and most of
+// the caches' associativity at every use.
 template <typename T>
-HWY_INLINE void copy_rows(const T* src, int64_t stride, int64_t rows, int64_t width, T factor,
-                          T* dst, int64_t padded_rows, int64_t padded_width) {
+HWY_INLINE void copy_rows(const T* src, int64_t src_stride, int64_t rows, int64_t width, T factor,
+                          T* dst, int64_t dst_stride) {
   const Tag<T> d;
   const int64_t lanes = vector_lanes<T>();
   const auto scale = hn::Set(d, factor);
   for (int64_t r = 0; r < rows; ++r) {
-    const T* const from = src + r * stride;
-    T* const to = dst + r * padded_width;
+    const T* const from = src + r * src_stride;
+    T* const to = dst + r * dst_stride;
     int64_t i = 0;
     for (; i + lanes <= width; i += lanes)
       hn::StoreU(hn::Mul(hn::LoadU(d, from + i), scale), d, to + i);
     for (; i < width; ++i) to[i] = factor * from[i];
-    for (; i < padded_width; ++i) to[i] = T{0};
   }
-  std::fill_n(dst + rows * padded_width, (padded_rows - rows) * padded_width, T{0});
 }
 
 // Packs `count` queries into a group: dst[d][lane] = factor * src[lane][d], other lanes 0.

@@ -1,6 +1,7 @@
 // Vector kernels of layer normalisation. A row is read from memory once and then stays in the
 // cache: each further pass over it is free of memory traffic.
 
+#include <algorithm>
 #include <cmath>
 
 #include "ops/layer_norm/layer_norm.h"

@@ -1,7 +1,6 @@
 #include "recipes/trainer/run.h"
 
 #include <hwy/highway.h>
-#include <oneapi/dnnl/dnnl_version.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -39,8 +38,6 @@ RunFolder open_folder(const std::string& base, parallel::Communicator& world) {
 
 std::vector<std::pair<std::string, std::string>> library_versions() {
   return {{"MPI", parallel::mpi_version()},
-          {"oneDNN",
-           fmt::format("{}.{}.{}", DNNL_VERSION_MAJOR, DNNL_VERSION_MINOR, DNNL_VERSION_PATCH)},
           {"Highway", fmt::format("{}.{} ({})", HWY_MAJOR, HWY_MINOR, ops::active_isa())}};
 }
 

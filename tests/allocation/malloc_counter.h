@@ -10,7 +10,7 @@ namespace obelisk {
 
 struct AllocationCount {
   int64_t ours = 0;                 // asked for by frames of this program
-  int64_t libraries = 0;            // by oneDNN, MPI, OpenMP, ...
+  int64_t libraries = 0;            // by MPI and others
   std::vector<std::string> places;  // of the first few of ours: the frames that asked
 };
 

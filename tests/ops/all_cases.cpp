@@ -1,7 +1,7 @@
 // The case lists of every op, in the order of ops::all().
 #include "tests/ops/attention_cases.h"
-#include "tests/ops/dropout_cases.h"
 #include "tests/ops/cross_entropy_cases.h"
+#include "tests/ops/dropout_cases.h"
 #include "tests/ops/elementwise_cases.h"
 #include "tests/ops/embedding_cases.h"
 #include "tests/ops/gelu_cases.h"

@@ -68,6 +68,7 @@ void expect_same_bits(const std::vector<Values>& a, const std::vector<Values>& b
   ASSERT_EQ(a.size(), b.size());
   for (size_t k = 0; k < a.size(); ++k) {
     ASSERT_EQ(a[k].shape, b[k].shape);
+    if (a[k].numbers.empty()) continue;
     ASSERT_EQ(0, std::memcmp(a[k].numbers.data(), b[k].numbers.data(),
                              a[k].numbers.size() * sizeof(double)))
         << what << ", output " << k;
@@ -113,7 +114,7 @@ TEST_P(OpHarness, KernelEqualsReference) {
 TEST_P(OpHarness, StaysInsideItsBuffers) {
   for (DType dtype : dtypes()) {
     std::vector<std::vector<Values>> results;
-    for (size_t shift : {size_t{0}, size_of(dtype)}) {  // aligned, and off by one element
+    for (size_t shift : {size_t{0}, size_t{8}}) {  // aligned to vectors, and to elements only
       auto guard = std::make_shared<GuardAllocator>(shift);
       ExecContext context({.num_threads = 2, .allocator = guard});
       ExecScope scope(context);

@@ -1,4 +1,4 @@
-// gtest's main, with two things of ours: --max-isa=avx2 caps Highway and oneDNN, as on a machine
+// gtest's main, with two things of ours: --max-isa=avx2 caps the kernels, as on a machine
 // without AVX-512; and under mpirun MPI is there, and an exception on one rank ends the job, so
 // that the others do not wait for it.
 #include <gtest/gtest.h>
