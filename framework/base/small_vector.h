@@ -1,5 +1,5 @@
-// SmallVector: boost's small_vector (inline room for N, the heap beyond) that also converts to std::span, which boost 1.74's
-// iterators do not allow by themselves.
+// SmallVector: boost's small_vector (inline room for N, the heap beyond) that also converts to
+// std::span, which boost 1.74's iterators do not allow by themselves.
 #pragma once
 
 #include <boost/container/small_vector.hpp>

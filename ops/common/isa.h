@@ -6,8 +6,8 @@
 
 namespace obelisk::ops {
 
-// Caps the run-time dispatch of kernels; names: "baseline" (one lane), "avx2", "best". Call it before the first kernel of the
-// process runs. Throws RecipeError for another name.
+// Caps the run-time dispatch of kernels; names: "baseline" (one lane), "avx2", "best". Call it
+// before the first kernel of the process runs. Throws RecipeError for another name.
 void limit_isa(std::string_view name);
 
 // What the dispatch uses now, such as "AVX2".
