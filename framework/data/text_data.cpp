@@ -38,6 +38,11 @@ std::string read_text_file(const std::string& path) {
       path);
   OBELISK_CHECK(!std::filesystem::is_directory(status), IoError,
                 "data.path: must be a text file; got the folder '{}'; name a file in it", path);
+  // A pipe or a device may block or never end.
+  OBELISK_CHECK(std::filesystem::is_regular_file(status), IoError,
+                "data.path: must be a regular file; got '{}', a pipe, socket or device; copy its "
+                "text into a file",
+                path);
   std::string text;
   const int status_code = read_all(path, text);
   OBELISK_CHECK(

@@ -44,6 +44,12 @@ TEST_F(TextFiles, SaysWhatIsWrongWithAFile) {
                    "'; name a file in it");
 }
 
+TEST_F(TextFiles, RefusesWhatMayBlockOrNeverEnd) {
+  EXPECT_ERROR(read_text_file("/dev/zero"), IoError,
+               "data.path: must be a regular file; got '/dev/zero', a pipe, socket or device; copy "
+               "its text into a file");
+}
+
 // Root reads everything, so the unreadable file is one whose reading fails for another reason.
 TEST_F(TextFiles, SaysWhenAFileCannotBeRead) {
   const std::string path = write("locked", "text");
