@@ -1,12 +1,12 @@
-// The tiling. A thread owns a tile of C. For each block of columns (kColumnBytes wide) and
-// each block of k it packs that part of op(B) once, so that it stays in the second-level cache, and
-// then walks down the rows of A, kRows at a time: those few rows stay in the first-level cache
-// while they meet every column of the packed block. A is read in place, or packed kRows rows at a
-// time when it is transposed.
+// The tiling. A thread owns a tile of C. For each block of columns (kGemmColumns) and each block of
+// k (kGemmDepth) it packs that part of op(B) once, so that it stays in the second-level cache, and
+// then walks down the rows of A, kGemmRows at a time: those few rows stay in the first-level cache
+// while they meet every column of the packed block. A is read in place; when it is transposed, it
+// is packed, kGemmPackedRows rows at a time, so that whole cache lines are used.
 //
-// The register tile is kRows x 2 vectors: 12 sums cover the latency (4) times the rate (2) of the
-// multiply-adds, and with two vectors of B and one broadcast of A they fill the 16 registers of
-// AVX2.
+// The register tile is kGemmRows x 2 vectors: 12 sums cover the latency (4) times the rate (2) of
+// the multiply-adds, and with two vectors of B and one broadcast of A they fill the 16 registers of
+// AVX2. The sums are named variables, passed by value: GCC keeps them in registers only so.
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "ops/matmul/gemm_cpu.cpp"
@@ -71,9 +71,9 @@ HWY_INLINE void store_row(D d, RowSums<V> row, int64_t r, const Store<hn::TFromD
   if constexpr (kVectors == 2) store_sums(d, row.v1, r, static_cast<int64_t>(hn::Lanes(d)), to);
 }
 
-// kRows x kVectors vectors of C over one block of k. A is read at a + r * row_stride + k when
-// kPacked is false (rows at and beyond `to.rows` repeat the last one), else at a[k * kRows + r].
-// B is packed: kVectors vectors a k.
+// kGemmRows x kVectors vectors of C over one block of k. A is read at a + r * row_stride + k when
+// kPacked is false (rows at and beyond `to.rows` repeat the last one), else at a[k * kGemmRows +
+// r]. B is packed: kVectors vectors a k.
 template <int kVectors, bool kPacked, class D>
 HWY_INLINE void micro_kernel(D d, int64_t depth, const hn::TFromD<D>* a, int64_t row_stride,
                              const hn::TFromD<D>* b, const Store<hn::TFromD<D>>& to) {
@@ -155,29 +155,31 @@ void pack_transposed(const T* from, int64_t stride, int64_t depth, int64_t colum
       to[k * width + j] = j < columns ? from[j * stride + k] : T{0};
 }
 
-// to[k * kWidth + j] = from[k * stride + j], zeros where j >= columns. A constant width makes the
-// copy of a whole row a few moves.
+// Panels of kWidth columns, one after the other: panel j holds to[k * kWidth + i] = from[k * stride
+// + j * kWidth + i], zeros beyond `columns`. Rows are read through, so that whole cache lines are
+// used; a constant width makes each copy a few moves.
 template <int64_t kWidth, typename T>
 void pack_straight(const T* from, int64_t stride, int64_t depth, int64_t columns, T* to) {
-  if (columns == kWidth) {
-    for (int64_t k = 0; k < depth; ++k)
-      std::memcpy(to + k * kWidth, from + k * stride, kWidth * sizeof(T));
-    return;
+  const int64_t whole = columns / kWidth, rest = columns % kWidth;
+  for (int64_t k = 0; k < depth; ++k, from += stride, to += kWidth) {
+    T* panel = to;
+    const T* piece = from;
+    for (int64_t j = 0; j < whole; ++j, panel += kWidth * depth, piece += kWidth)
+      std::memcpy(panel, piece, kWidth * sizeof(T));
+    if (rest == 0) continue;
+    for (int64_t i = 0; i < kWidth; ++i) panel[i] = i < rest ? piece[i] : T{0};
   }
-  for (int64_t k = 0; k < depth; ++k)
-    for (int64_t j = 0; j < kWidth; ++j)
-      to[k * kWidth + j] = j < columns ? from[k * stride + j] : T{0};
 }
 
-// kVectors vectors of columns of op(B), a block of k deep.
+// One panel of op(B), kVectors vectors wide, at one block of k.
 template <int kVectors, class D, typename T = hn::TFromD<D>>
-void pack_columns(D d, const GemmOperand<T>& b, int64_t k0, int64_t depth, int64_t n0,
-                  int64_t columns, T* packed) {
+void pack_panel(D d, const GemmOperand<T>& b, int64_t k, int64_t depth, int64_t n, int64_t columns,
+                T* packed) {
   constexpr int64_t kWidth = kVectors * hn::MaxLanes(d);
   if (b.transposed)
-    pack_transposed(b.data + n0 * b.stride + k0, b.stride, depth, columns, kWidth, packed);
+    pack_transposed(b.data + n * b.stride + k, b.stride, depth, columns, kWidth, packed);
   else
-    pack_straight<kWidth>(b.data + k0 * b.stride + n0, b.stride, depth, columns, packed);
+    pack_straight<kWidth>(b.data + k * b.stride + n, b.stride, depth, columns, packed);
 }
 
 // One packed block of op(B): columns [n_begin, n_end) at [k_begin, k_begin + depth).
@@ -187,34 +189,22 @@ struct PackedBlock {
   int64_t n_begin, n_end, k_begin, depth;
 };
 
-// The next rows of A, towards the first-level cache: as many lines as one register tile's share.
-// The processor's own prefetching does not follow runs as short as a block of k.
-template <bool kPacked, typename T>
-HWY_INLINE void prefetch_rows(const GemmOperand<T>& a, int64_t m, const PackedBlock<T>& block,
-                              int64_t begin, int64_t end) {
-  if constexpr (kPacked) {
-    for (int64_t k = begin; k < end; ++k)
-      hwy::Prefetch(a.data + (block.k_begin + k) * a.stride + m);
-  } else {
-    constexpr int64_t kLine = 64 / sizeof(T);
-    for (int64_t r = 0; r < kGemmRows; ++r)
-      for (int64_t k = begin; k < end; k += kLine)
-        hwy::Prefetch(a.data + (m + r) * a.stride + block.k_begin + k);
-  }
+// The next rows of A, towards the first-level cache: elements [begin, end) of a block of k. The
+// processor's own prefetching does not follow runs as short as that.
+template <typename T>
+HWY_INLINE void prefetch_rows(const T* a, int64_t stride, int64_t begin, int64_t end) {
+  constexpr int64_t kLine = 64 / sizeof(T);
+  for (int64_t r = 0; r < kGemmRows; ++r)
+    for (int64_t k = begin; k < end; k += kLine) hwy::Prefetch(a + r * stride + k);
 }
 
-// Rows [m, m + rows) of C against one block.
+// Rows [m, m + rows) of C against one block. `a` as for micro_kernel; `next` are the rows of A to
+// prefetch, or null.
 template <bool kPacked, typename T>
 void multiply_rows(const GemmProblem<T>& p, const PackedBlock<T>& block, int64_t m, int64_t rows,
-                   bool more, T* packed_a) {
+                   const T* a, const T* next) {
   const hn::ScalableTag<T> d;
   const auto lanes = static_cast<int64_t>(hn::Lanes(d));
-  const T* a = p.a.data + m * p.a.stride + block.k_begin;
-  if constexpr (kPacked) {
-    pack_straight<kGemmRows>(p.a.data + block.k_begin * p.a.stride + m, p.a.stride, block.depth,
-                             rows, packed_a);
-    a = packed_a;
-  }
   const bool first = block.k_begin == 0;
   const int64_t share = block.depth * 2 * lanes / (block.n_end - block.n_begin);
   int64_t fetched = 0;
@@ -227,15 +217,36 @@ void multiply_rows(const GemmProblem<T>& p, const PackedBlock<T>& block, int64_t
                       columns,
                       first && p.bias != nullptr ? p.bias + n : nullptr,
                       p.accumulate || !first};
-    if (more) {
+    if (next != nullptr) {
       const int64_t end = std::min(block.depth, fetched + share);
-      prefetch_rows<kPacked>(p.a, m + kGemmRows, block, fetched, end);
+      prefetch_rows(next, p.a.stride, fetched, end);
       fetched = end;
     }
     if (columns > lanes)
       micro_kernel<2, kPacked>(d, block.depth, a, p.a.stride, b, to);
     else
       micro_kernel<1, kPacked>(d, block.depth, a, p.a.stride, b, to);
+  }
+}
+
+// Every row of the tile against one block.
+template <typename T>
+void multiply_block(const GemmProblem<T>& p, const GemmTile& tile, const PackedBlock<T>& block,
+                    T* packed_a) {
+  const T* const none = nullptr;
+  for (int64_t m = tile.m_begin; m < tile.m_end; m += kGemmRows) {
+    const int64_t rows = std::min(kGemmRows, tile.m_end - m);
+    if (p.a.transposed) {
+      const int64_t in_group = (m - tile.m_begin) % kGemmPackedRows;
+      if (in_group == 0)
+        pack_straight<kGemmRows>(p.a.data + block.k_begin * p.a.stride + m, p.a.stride, block.depth,
+                                 std::min(kGemmPackedRows, tile.m_end - m), packed_a);
+      multiply_rows<true>(p, block, m, rows, packed_a + in_group * block.depth, none);
+    } else {
+      const T* const a = p.a.data + m * p.a.stride + block.k_begin;
+      const bool whole_next = m + 2 * kGemmRows <= tile.m_end;
+      multiply_rows<false>(p, block, m, rows, a, whole_next ? a + kGemmRows * p.a.stride : none);
+    }
   }
 }
 
@@ -251,20 +262,13 @@ void multiply_tile(const GemmProblem<T>& p, const GemmTile& tile, T* scratch) {
       const PackedBlock<T> block{packed_b, n0, n1, k0, std::min(kGemmDepth, p.k - k0)};
       for (int64_t n = n0; n < n1; n += 2 * lanes) {
         const int64_t columns = std::min(2 * lanes, n1 - n);
-        T* const packed = packed_b + (n - n0) * block.depth;
+        T* const panel = packed_b + (n - n0) * block.depth;
         if (columns > lanes)
-          pack_columns<2>(d, p.b, k0, block.depth, n, columns, packed);
+          pack_panel<2>(d, p.b, k0, block.depth, n, columns, panel);
         else
-          pack_columns<1>(d, p.b, k0, block.depth, n, columns, packed);
+          pack_panel<1>(d, p.b, k0, block.depth, n, columns, panel);
       }
-      for (int64_t m = tile.m_begin; m < tile.m_end; m += kGemmRows) {
-        const int64_t rows = std::min(kGemmRows, tile.m_end - m);
-        const bool more = m + 2 * kGemmRows <= tile.m_end;
-        if (p.a.transposed)
-          multiply_rows<true>(p, block, m, rows, more, packed_a);
-        else
-          multiply_rows<false>(p, block, m, rows, more, packed_a);
-      }
+      multiply_block(p, tile, block, packed_a);
     }
   }
 }

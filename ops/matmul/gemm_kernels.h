@@ -8,6 +8,8 @@ namespace obelisk::ops {
 
 // Rows of the register tile.
 inline constexpr int64_t kGemmRows = 6;
+// Rows of a transposed A that are packed together: several cache lines of each row in memory.
+inline constexpr int64_t kGemmPackedRows = 8 * kGemmRows;
 // Depth of a block of k, fixed because it decides the order of additions.
 inline constexpr int64_t kGemmDepth = 256;
 // Columns of a packed block of op(B): with its depth it takes 256 KiB, half of a core's
@@ -19,7 +21,7 @@ inline constexpr int64_t kGemmColumns = 1024 / sizeof(T);
 inline constexpr int64_t kGemmCut = 32;
 // Elements of scratch memory for gemm_tile.
 template <typename T>
-inline constexpr int64_t kGemmScratch = kGemmDepth*(kGemmColumns<T> + kGemmRows);
+inline constexpr int64_t kGemmScratch = (kGemmColumns<T> + kGemmPackedRows) * kGemmDepth;
 
 struct GemmTile {
   int64_t m_begin, m_end, n_begin, n_end;
