@@ -15,7 +15,7 @@ OpScope::~OpScope() { current_op = outer_; }
 const char* OpScope::current() { return current_op; }
 
 std::string describe_scope() {
-  std::string text = current_op != nullptr ? current_op : "the program itself";
+  std::string text = current_op != nullptr ? current_op : "a buffer outside any op";
   if (current_path != nullptr && !current_path->empty()) text += " in " + *current_path;
   return text;
 }

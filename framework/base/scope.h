@@ -36,7 +36,7 @@ class OpScope {
   const char* outer_;
 };
 
-// "attention in layers.3.attn", "attention", or "the program itself".
+// "attention in layers.3.attn", "attention", or "a buffer outside any op".
 std::string describe_scope();
 
 }  // namespace obelisk

@@ -176,7 +176,7 @@ Place syntax_place(const YAML::Exception& error, const Place& last) {
 }  // namespace
 
 std::optional<std::string> read_text_file(const std::string& path, Diagnostics& errors) {
-  const Place top{path, 1, 1};
+  const Place top{path, 0, 0};  // a file that was not read has no lines
   const auto unreadable = [&](const std::string& reason) {
     errors.add(top,
                fmt::format("cannot read the file: {}; check the path and its permissions", reason));

@@ -8,6 +8,7 @@
 #include <cstring>
 #include <filesystem>
 
+#include "framework/base/log.h"
 #include "framework/tensor/philox.h"
 
 namespace obelisk {
@@ -26,9 +27,24 @@ int read_all(const std::string& path, std::string& text) {
   return error;
 }
 
+void check_characters(const std::string& path, std::string& text) {
+  const size_t zero = text.find('\0');
+  OBELISK_CHECK(zero == std::string::npos, IoError,
+                "data.path: the file must be text; got '{}' with a zero byte at offset {}; give a "
+                "text file, or set tokenizer.kind: byte to train on bytes",
+                path, zero);
+  constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
+  if (text.starts_with(kByteOrderMark)) text.erase(0, kByteOrderMark.size());
+  if (text.find("\r\n") != std::string::npos)
+    log::warn(
+        "data.path: lines of '{}' end in CR LF, and the carriage returns are trained on; "
+        "convert the file to LF if that is not wanted",
+        path);
+}
+
 }  // namespace
 
-std::string read_text_file(const std::string& path) {
+std::string read_text_file(const std::string& path, TextKind kind) {
   std::error_code error;
   const auto status = std::filesystem::status(path, error);
   OBELISK_CHECK(
@@ -52,11 +68,7 @@ std::string read_text_file(const std::string& path) {
   OBELISK_CHECK(!text.empty(), IoError,
                 "data.path: the file must hold text; got '{}' with 0 bytes; give another file",
                 path);
-  const size_t zero = text.find('\0');
-  OBELISK_CHECK(zero == std::string::npos, IoError,
-                "data.path: the file must be text; got '{}' with a zero byte at offset {}; binary "
-                "files cannot be trained on, give a text file",
-                path, zero);
+  if (kind == TextKind::Text) check_characters(path, text);
   return text;
 }
 
@@ -73,8 +85,9 @@ TextData split_text(const Tokenizer& tokenizer, std::string_view text, double va
        {std::pair{"training", &data.train}, std::pair{"validation", &data.validation}})
     OBELISK_CHECK(static_cast<int64_t>(split->size()) > sequence_length, ValueError,
                   "data.path: the {} split must hold at least {} tokens, one sequence and its last "
-                  "target; got {} from '{}'; give a longer text, or lower batch.sequence_length",
-                  name, sequence_length + 1, split->size(), path);
+                  "target; got {} from '{}' with data.validation_fraction {}; give a longer text, "
+                  "lower batch.sequence_length, or change data.validation_fraction",
+                  name, sequence_length + 1, split->size(), path, validation_fraction);
   return data;
 }
 

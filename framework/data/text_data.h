@@ -13,9 +13,13 @@
 
 namespace obelisk {
 
-// The bytes of a text file. Throws IoError with the remedy: missing, a folder, unreadable, empty,
-// or binary (holds a NUL byte).
-std::string read_text_file(const std::string& path);
+// Text: characters; a zero byte is refused, a UTF-8 byte order mark is skipped, and line ends of
+// CR LF are warned about, since the model would learn them. Bytes: anything, as it is.
+enum class TextKind { Text, Bytes };
+
+// The contents of a file. Throws IoError with the remedy: missing, a folder, a pipe or device,
+// unreadable, empty, or binary where text is wanted.
+std::string read_text_file(const std::string& path, TextKind kind = TextKind::Text);
 
 // Tokens of one text. The last `validation_fraction` of the characters is held out.
 struct TextData {

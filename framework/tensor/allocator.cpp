@@ -9,12 +9,12 @@
 
 #include "framework/base/error.h"
 #include "framework/base/scope.h"
+#include "framework/base/units.h"
 
 namespace obelisk {
 namespace {
 
 constexpr size_t kAlignment = 64;
-constexpr double kGiB = 1024.0 * 1024.0 * 1024.0;
 
 class CpuAllocator final : public Allocator {
  public:
@@ -93,14 +93,13 @@ class CpuAllocator final : public Allocator {
 
   [[noreturn]] void refuse(size_t asked) const {
     const std::string limit =
-        limit_bytes_ > 0 ? fmt::format("{:.3f} GiB", static_cast<double>(limit_bytes_) / kGiB)
-                         : "the system's";
+        limit_bytes_ > 0 ? bytes_text(static_cast<double>(limit_bytes_)) : "the system's";
     raise<OutOfMemory>(
-        "cpu memory: a request must fit the limit; got {:.3f} GiB asked by {}, {:.3f} GiB in use, "
-        "limit {}; lower batch.micro_batch_size or batch.sequence_length, use a smaller model, or "
-        "raise run.memory_limit_gib",
-        static_cast<double>(asked) / kGiB, describe_scope(),
-        static_cast<double>(stats_.bytes_in_use) / kGiB, limit);
+        "cpu memory: a request must fit the limit; got {} asked by {}, {} in use, limit {}; lower "
+        "batch.micro_batch_size or batch.sequence_length, use a smaller model, or raise "
+        "run.memory_limit_gib",
+        bytes_text(static_cast<double>(asked)), describe_scope(),
+        bytes_text(static_cast<double>(stats_.bytes_in_use)), limit);
   }
 
   void release_cached_locked() {

@@ -60,6 +60,7 @@ constexpr std::array<std::pair<const char*, double PhaseSeconds::*>, 5> kPhases 
     {"optimizer", &PhaseSeconds::optimizer},
 }};
 
+// Also stands for a loss that is not a number.
 constexpr double kUnknown = std::numeric_limits<double>::quiet_NaN();
 
 struct StepRecord {

@@ -1,6 +1,7 @@
 #include "framework/train/loop.h"
 
 #include <chrono>
+#include <cmath>
 #include <csignal>
 
 #include "framework/base/error.h"
@@ -28,10 +29,15 @@ void on_terminate(int) {
 
 class Loop {
  public:
-  Loop(Task& task, const LoopOptions& options, const std::vector<LoopObserver*>& observers)
-      : task_(task), options_(options), observers_(observers), start_(Clock::now()) {}
+  Loop(Task& task, const LoopOptions& options, const std::vector<LoopObserver*>& observers,
+       RunResult& result)
+      : task_(task),
+        options_(options),
+        observers_(observers),
+        start_(Clock::now()),
+        result_(result) {}
 
-  RunResult run() {
+  void run() {
     while (result_.steps < options_.steps && !stopping()) {
       one_step();
       const bool last = result_.steps == options_.steps;
@@ -39,8 +45,6 @@ class Loop {
         validate();
     }
     if (!terminated_) validate();
-    result_.seconds = seconds_since(start_);
-    return result_;
   }
 
  private:
@@ -63,10 +67,11 @@ class Loop {
     const StepResult step = task_.step(result_.steps);
     ++result_.steps;
     result_.tokens += step.tokens;
-    result_.loss = step.loss;
+    result_.loss = std::isnan(step.loss) ? kUnknown : step.loss;  // NaN without its sign
+    result_.seconds = seconds_since(start_);
     note_skipped(step);
     const StepRecord record{.step = result_.steps,
-                            .loss = step.loss,
+                            .loss = result_.loss,
                             .learning_rate = step.learning_rate,
                             .gradient_norm = step.gradient_norm,
                             .seconds = seconds_since(begin),
@@ -86,7 +91,7 @@ class Loop {
     }
     ++skipped_in_a_row_;
     log::warn("step {}: loss {} and gradient norm {} must be finite; the update was skipped",
-              result_.steps, step.loss, step.gradient_norm);
+              result_.steps, result_.loss, step.gradient_norm);
     OBELISK_CHECK(
         skipped_in_a_row_ < options_.max_skipped_steps, ValueError,
         "training: loss and gradient norm must be finite; got {} skipped steps in a row up "
@@ -100,6 +105,7 @@ class Loop {
     record.step = result_.steps;
     record.seconds = seconds_since(begin);
     result_.validation_loss = record.loss;
+    result_.seconds = seconds_since(start_);
     for (LoopObserver* observer : observers_) observer->on_validation(record);
   }
 
@@ -107,16 +113,17 @@ class Loop {
   const LoopOptions& options_;
   const std::vector<LoopObserver*>& observers_;
   Clock::time_point start_;
-  RunResult result_;
+  RunResult& result_;
   int64_t skipped_in_a_row_ = 0;
   bool terminated_ = false;
 };
 
 }  // namespace
 
-RunResult run_training(Task& task, const LoopOptions& options,
-                       const std::vector<LoopObserver*>& observers) {
-  return Loop(task, options, observers).run();
+void run_training(Task& task, const LoopOptions& options,
+                  const std::vector<LoopObserver*>& observers, RunResult& result) {
+  result = RunResult();
+  Loop(task, options, observers, result).run();
 }
 
 StopSignals::StopSignals() {

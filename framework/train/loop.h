@@ -26,10 +26,11 @@ class LoopObserver {
   virtual void on_validation(const ValidationRecord& record) = 0;
 };
 
+// `result` is kept true from step to step, so that what was reached is known also when this throws.
 // Throws ValueError after max_skipped_steps steps in a row whose loss or gradient norm was not
 // finite.
-RunResult run_training(Task& task, const LoopOptions& options,
-                       const std::vector<LoopObserver*>& observers);
+void run_training(Task& task, const LoopOptions& options,
+                  const std::vector<LoopObserver*>& observers, RunResult& result);
 
 // SIGINT and SIGUSR1 ask the loop to stop after the current step, to validate and to end as usual.
 // SIGTERM asks it to stop without that, since mpirun kills a second later. Handlers are installed

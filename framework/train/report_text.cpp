@@ -134,16 +134,6 @@ void append_duration(std::string& out, double seconds) {
   }
 }
 
-void append_bytes(std::string& out, double bytes) {
-  constexpr std::array<const char*, 5> kUnits = {"B", "KiB", "MiB", "GiB", "TiB"};
-  size_t i = 0;
-  while (std::abs(bytes) >= 1000 && std::isfinite(bytes) && i + 1 < kUnits.size()) {
-    bytes /= 1024;
-    ++i;
-  }
-  fmt::format_to(std::back_inserter(out), "{:.3g} {}", bytes, kUnits[i]);
-}
-
 std::string count_text(double value) {
   std::string out;
   append_count(out, value);
@@ -153,12 +143,6 @@ std::string count_text(double value) {
 std::string duration_text(double seconds) {
   std::string out;
   append_duration(out, seconds);
-  return out;
-}
-
-std::string bytes_text(double bytes) {
-  std::string out;
-  append_bytes(out, bytes);
   return out;
 }
 

@@ -7,6 +7,8 @@
 #include <string>
 #include <string_view>
 
+#include "framework/base/units.h"
+
 namespace obelisk {
 
 // Length in bytes of the UTF-8 code point at the start of `text`: 1 to 4, or 0 where the bytes are
@@ -29,11 +31,7 @@ void append_count(std::string& out, double value);
 // 0:07, 3:05, 1:02:03, 2d 3:04:05; "-" for what is not a duration.
 void append_duration(std::string& out, double seconds);
 
-// 512 B, 3.4 KiB, 312 MiB, 1.5 GiB.
-void append_bytes(std::string& out, double bytes);
-
 std::string count_text(double value);
 std::string duration_text(double seconds);
-std::string bytes_text(double bytes);
 
 }  // namespace obelisk

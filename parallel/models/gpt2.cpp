@@ -118,10 +118,22 @@ Tensor Gpt2::next_logits(const Tensor& ids_BT) const {
   return ops::linear(last_BD, head(), Tensor());
 }
 
-double Gpt2::training_flops_per_token(int64_t sequence_length) const {
-  const auto d = static_cast<double>(config_.width);
-  const auto layers = static_cast<double>(config_.num_layers);
-  const double products = layers * 12.0 * d * d + d * static_cast<double>(config_.vocabulary_size);
+double Gpt2::count_parameters(const Gpt2Config& config) {
+  const auto d = static_cast<double>(config.width);
+  const auto v = static_cast<double>(config.vocabulary_size);
+  const double biases = config.bias ? 1 : 0;
+  const double norm = d + biases * d;
+  // qkv 3 D D, proj D D, up and down 4 D D each, with their biases.
+  const double layer = 12 * d * d + biases * 9 * d + 2 * norm;
+  const double head = config.tied_head ? 0 : v * d;
+  return v * d + static_cast<double>(config.context_length) * d +
+         static_cast<double>(config.num_layers) * layer + norm + head;
+}
+
+double Gpt2::training_flops_per_token(const Gpt2Config& config, int64_t sequence_length) {
+  const auto d = static_cast<double>(config.width);
+  const auto layers = static_cast<double>(config.num_layers);
+  const double products = layers * 12.0 * d * d + d * static_cast<double>(config.vocabulary_size);
   return 6.0 * products + 6.0 * layers * d * static_cast<double>(sequence_length);
 }
 

@@ -41,10 +41,12 @@ class Gpt2 : public Module {
   Tensor next_logits(const Tensor& ids_BT) const;
 
   const Gpt2Config& config() const { return config_; }
+  // How many parameters a config has, without building it.
+  static double count_parameters(const Gpt2Config& config);
   // Floating point operations of one training step for one token: 6 x (parameters used in products,
   // the head included)
   // + 6 x layers x width x T for causal attention (half of full attention).
-  double training_flops_per_token(int64_t sequence_length) const;
+  static double training_flops_per_token(const Gpt2Config& config, int64_t sequence_length);
 
  private:
   class Block;

@@ -42,6 +42,19 @@ constexpr uint64_t kSampleStream = random_stream("sample", "token");
 
 }  // namespace
 
+std::vector<int32_t> encode_prompt(const Tokenizer& tokenizer, const SampleOptions& options) {
+  if (options.tokens == 0) return {};
+  std::vector<int32_t> prompt;
+  try {
+    prompt = tokenizer.encode(options.prompt);
+  } catch (const ValueError& error) {
+    raise<ValueError>("sample.prompt: {}", error.what());
+  }
+  OBELISK_CHECK(!prompt.empty(), ValueError,
+                "sample.prompt: must not be empty; got ''; give at least one character");
+  return prompt;
+}
+
 PretrainTask::PretrainTask(const Gpt2Config& model, const PretrainOptions& options,
                            std::shared_ptr<const Tokenizer> tokenizer, TextData data,
                            const ProcessMesh& mesh)
@@ -52,6 +65,7 @@ PretrainTask::PretrainTask(const Gpt2Config& model, const PretrainOptions& optio
       model_(model),
       parameters_(model_.parameters(), options.dtype),
       optimizer_(parameters_, options.optimizer),
+      prompt_(encode_prompt(*tokenizer_, options.sample)),
       flags_(zeros({32}, DType::I64)) {
   const int64_t dp = mesh_.dp().size();
   OBELISK_CHECK(options_.sequences > 0 && options_.sequences % dp == 0, ShapeError,
@@ -62,16 +76,6 @@ PretrainTask::PretrainTask(const Gpt2Config& model, const PretrainOptions& optio
   OBELISK_CHECK(options_.micro_batch_size > 0, ShapeError,
                 "pretrain: batch.micro_batch_size must not be negative; got {}",
                 options_.micro_batch_size);
-  // Found out now, not after hours of training.
-  if (options_.sample.tokens > 0) {
-    try {
-      prompt_ = tokenizer_->encode(options_.sample.prompt);
-    } catch (const ValueError& error) {
-      raise<ValueError>("sample.prompt: {}", error.what());
-    }
-    OBELISK_CHECK(!prompt_.empty(), ValueError,
-                  "sample.prompt: must not be empty; got ''; give at least one character");
-  }
   parameters_.initialise(options_.seed);
   batches_ = [this](int64_t step, int64_t first, int64_t count) {
     return random_windows(data_.train, options_.sequence_length, options_.seed, step, first, count);

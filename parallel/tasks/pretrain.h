@@ -32,6 +32,10 @@ struct PretrainOptions {
   SampleOptions sample;
 };
 
+// The prompt as tokens; none when no sample is wanted. Throws ValueError when it is empty or holds
+// what the tokenizer cannot encode.
+std::vector<int32_t> encode_prompt(const Tokenizer& tokenizer, const SampleOptions& options);
+
 class PretrainTask final : public Task {
  public:
   // `random_batches` is where training sequences come from: random windows of data.train. Tests

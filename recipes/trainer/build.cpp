@@ -68,6 +68,10 @@ int64_t memory_limit_per_rank(const recipe::Recipe& recipe, int ranks_on_node) {
   return bytes / ranks_on_node;
 }
 
+int64_t tokens_per_step(const recipe::Recipe& recipe) {
+  return int64_t{recipe.batch().sequences()} * recipe.batch().sequence_length();
+}
+
 std::string describe_model(const parallel::Gpt2Config& config) {
   return fmt::format("gpt2, {} layers, {} heads, width {}, context {}, vocabulary {}",
                      config.num_layers, config.num_heads, config.width, config.context_length,

@@ -19,6 +19,9 @@ int threads_per_rank(const recipe::Recipe& recipe, int ranks_on_node);
 // divided among its ranks.
 int64_t memory_limit_per_rank(const recipe::Recipe& recipe, int ranks_on_node);
 
+// Of all ranks.
+int64_t tokens_per_step(const recipe::Recipe& recipe);
+
 // "gpt2, 4 layers, 4 heads, width 128, context 64, vocabulary 65"
 std::string describe_model(const parallel::Gpt2Config& config);
 

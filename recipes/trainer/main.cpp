@@ -2,8 +2,8 @@
 //
 //     mpirun -n 2 trainer --config recipes/smoke/gpt_tiny.yaml
 //
-// Exit codes: 0 done; 1 the run failed; 2 the command line or the recipe is wrong; 143 ended by
-// SIGTERM.
+// Exit codes: 0 done; 1 the run, its data or the machine failed; 2 the command line or the recipe
+// is wrong; 143 ended by SIGTERM.
 #include <CLI/CLI.hpp>
 #include <chrono>
 #include <cstdio>
@@ -12,6 +12,7 @@
 
 #include "framework/base/build_info.h"
 #include "framework/base/log.h"
+#include "recipes/trainer/plan.h"
 #include "recipes/trainer/run.h"
 
 namespace obelisk {
@@ -37,6 +38,12 @@ std::optional<int> parse(int argc, char** argv, bool speaks, CommandLine& line) 
                               "list every recipe key, or those of one section");
   help->expected(0, 1)->type_name("[SECTION]");
   app.set_version_flag("--version", build_id());
+  app.footer(
+      "Signals: SIGINT (Ctrl-C) and SIGUSR1 end the run after its step, with validation, sample "
+      "and\n"
+      "report; SIGTERM ends it at once after its step. Under mpirun send SIGUSR1 to mpirun.\n"
+      "Exit codes: 0 done; 1 the run, its data or the machine failed; 2 the command line or the\n"
+      "recipe is wrong; 143 ended by SIGTERM.");
   try {
     app.parse(argc, argv);
     line.help_recipe = help->count() > 0;

@@ -4,7 +4,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <numeric>
 #include <optional>
 
 #include "framework/base/log.h"
@@ -14,6 +13,7 @@
 #include "framework/train/run_folder.h"
 #include "ops/common/isa.h"
 #include "recipes/trainer/build.h"
+#include "recipes/trainer/plan.h"
 
 namespace obelisk {
 namespace {
@@ -96,69 +96,7 @@ class Surface : public LoopObserver {
   std::string report_path_;
 };
 
-struct Prepared {
-  std::shared_ptr<const Tokenizer> tokenizer;
-  TextData data;
-  parallel::Gpt2Config model;
-  parallel::PretrainOptions options;
-};
-
-Prepared prepare(const recipe::Recipe& recipe) {
-  Prepared prepared;
-  const std::string text = read_text_file(recipe.data().path());
-  prepared.tokenizer = build_tokenizer(recipe.tokenizer(), text);
-  prepared.data = split_text(*prepared.tokenizer, text, recipe.data().validation_fraction(),
-                             recipe.batch().sequence_length(), recipe.data().path());
-  prepared.model = build_model_config(recipe.model(), prepared.tokenizer->vocabulary_size());
-  prepared.options = build_pretrain_options(recipe);
-  return prepared;
-}
-
-int64_t count_parameters(const parallel::Gpt2& model) {
-  const auto parameters = model.parameters();
-  return std::accumulate(parameters.begin(), parameters.end(), int64_t{0},
-                         [](int64_t sum, const Parameter* p) { return sum + p->numel(); });
-}
-
-int64_t tokens_per_step(const recipe::Recipe& recipe) {
-  return int64_t{recipe.batch().sequences()} * recipe.batch().sequence_length();
-}
-
 }  // namespace
-
-std::string describe_plan(const LoadedRecipe& loaded, int num_ranks, int ranks_on_node) {
-  const recipe::Recipe& recipe = loaded.recipe;
-  const Prepared prepared = prepare(recipe);
-  const parallel::Gpt2 model(prepared.model);
-  const auto parameters = static_cast<double>(count_parameters(model));
-  const double element = static_cast<double>(size_of(prepared.options.dtype));
-  const double tokens = static_cast<double>(tokens_per_step(recipe));
-  const double flops = model.training_flops_per_token(recipe.batch().sequence_length()) * tokens;
-  constexpr double kMiB = 1024.0 * 1024.0;
-  // Weights, gradients and AdamW's two moments.
-  const double state = 4 * parameters * element / kMiB;
-  std::string text;
-  auto line = [&](const char* name, const std::string& value) {
-    text += fmt::format("{:<14} {}\n", name, value);
-  };
-  line("model", describe_model(prepared.model));
-  line("parameters", fmt::format("{}", static_cast<int64_t>(parameters)));
-  line("mesh",
-       fmt::format("dp {}, {} threads a rank", num_ranks, threads_per_rank(recipe, ranks_on_node)));
-  line("data", fmt::format("{}: {} training tokens, {} validation tokens", recipe.data().path(),
-                           prepared.data.train.size(), prepared.data.validation.size()));
-  line("step",
-       fmt::format("{} tokens, {:.2f} GFLOP (6 x parameters in products, and causal attention)",
-                   static_cast<int64_t>(tokens), flops / 1e9));
-  line("run", fmt::format("{} steps, {:.2f} M tokens, {:.2f} times the training text",
-                          recipe.train().steps(),
-                          static_cast<double>(recipe.train().steps()) * tokens / 1e6,
-                          static_cast<double>(recipe.train().steps()) * tokens /
-                              static_cast<double>(prepared.data.train.size())));
-  line("memory a rank",
-       fmt::format("{:.1f} MiB of weights, gradients and moments, activations on top", state));
-  return text;
-}
 
 int run_recipe(const std::string& file, const LoadedRecipe& loaded,
                const parallel::MpiSession& mpi) {
@@ -172,16 +110,15 @@ int run_recipe(const std::string& file, const LoadedRecipe& loaded,
 
   const std::unique_ptr<parallel::Communicator> world = mpi.world();
   const parallel::ProcessMesh mesh({.dp = world->size()}, mpi.world());
-  Prepared prepared = prepare(recipe);
-  parallel::PretrainTask task(prepared.model, prepared.options, prepared.tokenizer,
-                              std::move(prepared.data), mesh);
+  RunPlan plan = make_plan(recipe, world->size(), ranks_on_node);
+  parallel::PretrainTask task(plan.model, plan.options, plan.tokenizer, std::move(plan.data), mesh);
 
   const RunFolder folder = open_folder(recipe.run().folder(), *world);
   const recipe::Train& train = recipe.train();
   const RunFacts facts{.recipe = file,
                        .resolved_recipe = resolved_recipe(recipe),
                        .folder = folder.path(),
-                       .model = describe_model(prepared.model),
+                       .model = describe_model(plan.model),
                        .parameters = task.parameters().num_parameters(),
                        .ranks = world->size(),
                        .threads_per_rank = context.num_threads(),
@@ -193,12 +130,12 @@ int run_recipe(const std::string& file, const LoadedRecipe& loaded,
   Surface surface(facts, folder, world->rank(), train.log_every());
   RunResult result;
   try {
-    result = run_training(task,
-                          {.steps = train.steps(),
-                           .time_limit_seconds = train.time_limit_seconds(),
-                           .log_every = train.log_every(),
-                           .validate_every = train.validate_every()},
-                          {&surface});
+    run_training(task,
+                 {.steps = train.steps(),
+                  .time_limit_seconds = train.time_limit_seconds(),
+                  .log_every = train.log_every(),
+                  .validate_every = train.validate_every()},
+                 {&surface}, result);
     if (world->rank() == 0 && !StopSignals::terminate_asked()) result.sample = task.sample();
     if (!result.sample.empty()) write_file(folder.file("sample.txt"), result.sample);
   } catch (const std::exception& error) {

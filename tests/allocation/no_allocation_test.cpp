@@ -86,7 +86,8 @@ void expect_quiet(DType dtype, int64_t micro_batch_size, double dropout) {
   constexpr int64_t kSteps = 12;
   CountingSurface surface(path, kSteps);
   StopAtLastStep stop(kSteps);
-  run_training(*tiny.task, {.steps = kSteps}, {&surface, &stop});
+  RunResult result;
+  run_training(*tiny.task, {.steps = kSteps}, {&surface, &stop}, result);
   std::filesystem::remove(path);
   EXPECT_EQ(stop.tensor_after, surface.tensor_before()) << "tensor memory was taken after step 2";
   std::string places;

@@ -120,27 +120,37 @@ TEST(BadData, NotUtf8) {
   EXPECT_THAT(outcome.err, HasSubstr("tokenizer.kind: byte"));
 }
 
-TEST(BadData, PromptWithUnknownCharacter) {
+// What cannot work is refused before anything big is built, in a dry run too.
+void expect_refused(const Words& overrides, const std::string& words, int ranks = 0) {
+  SCOPED_TRACE(overrides.front());
   const TempFolder temp;
-  const Outcome outcome = trainer(tiny_run(temp.file("run"), {"sample.prompt=2 + 2"}));
-  EXPECT_EQ(outcome.exit_code, 1);
-  EXPECT_THAT(lines_of(outcome.err), SizeIs(1)) << outcome.err;
-  EXPECT_THAT(outcome.err, HasSubstr("sample.prompt"));
+  Words arguments = tiny_run(temp.file("run"), overrides);
+  for (const bool dry_run : {false, true}) {
+    if (dry_run) arguments.push_back("--dry-run");
+    const Outcome outcome = trainer(arguments, ranks);
+    EXPECT_EQ(outcome.exit_code, 1);
+    const size_t first = outcome.err.find(words);
+    ASSERT_NE(first, std::string::npos) << outcome.err;
+    EXPECT_EQ(outcome.err.find(words, first + 1), std::string::npos) << outcome.err;
+    EXPECT_FALSE(std::filesystem::exists(temp.file("run")));
+  }
 }
 
-TEST(BadMachine, MemoryLimitTooSmall) {
-  for (const int ranks : {0, 2}) {
-    SCOPED_TRACE(ranks);
-    const TempFolder temp;
-    const Outcome outcome =
-        trainer(tiny_run(temp.file("run"), {"run.memory_limit_gib=0.001"}), ranks);
-    EXPECT_EQ(outcome.exit_code, 1);
-    const std::string sentence = "cpu memory: a request must fit the limit; got ";
-    const size_t first = outcome.err.find(sentence);
-    ASSERT_NE(first, std::string::npos) << outcome.err;
-    EXPECT_EQ(outcome.err.find(sentence, first + 1), std::string::npos) << outcome.err;
-    EXPECT_THAT(outcome.err, HasSubstr("lower batch.micro_batch_size"));
-  }
+TEST(BadData, PromptWithUnknownCharacter) {
+  expect_refused({"sample.prompt=2 + 2"}, "trainer: sample.prompt: ");
+}
+
+TEST(BadMachine, RunThatCannotFit) {
+  expect_refused({"run.memory_limit_gib=0.001"},
+                 "trainer: memory: a rank needs at least 3.93 MiB (1.65 MiB for weights, gradients "
+                 "and moments, 2.14 MiB for activations, ");
+  expect_refused({"run.memory_limit_gib=0.001"}, "rank 0: memory: a rank needs at least ", 2);
+  expect_refused({"model.num_layers=2000000000"}, "lower model.num_layers, model.width");
+  expect_refused({"model.width=100000000"}, "lower model.num_layers, model.width");
+  expect_refused({"batch.sequences=1000000000", "batch.micro_batch_size=0"},
+                 "lower batch.micro_batch_size or batch.sequence_length");
+  expect_refused({"run.memory_limit_gib=0.0001"},
+                 "data.path: the text and its tokens must fit memory; got ");
 }
 
 TEST(BadMachine, RunFolderCannotBeMade) {

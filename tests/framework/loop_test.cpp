@@ -54,11 +54,18 @@ struct Recorder : LoopObserver {
   StepRecord last;
 };
 
+RunResult run(Task& task, const LoopOptions& options,
+              const std::vector<LoopObserver*>& observers = {}) {
+  RunResult result;
+  run_training(task, options, observers, result);
+  return result;
+}
+
 TEST(Loop, RunsStepsAndValidates) {
   CountingTask task;
   Recorder recorder;
   const RunResult result =
-      run_training(task, {.steps = 10, .log_every = 4, .validate_every = 5}, {&recorder});
+      run(task, {.steps = 10, .log_every = 4, .validate_every = 5}, {&recorder});
   EXPECT_EQ(result.steps, 10);
   EXPECT_EQ(result.tokens, 100);
   EXPECT_EQ(result.ending, Ending::Finished);
@@ -74,8 +81,7 @@ TEST(Loop, RunsStepsAndValidates) {
 
 TEST(Loop, EndsWhenTimeIsUp) {
   CountingTask task;
-  const RunResult result =
-      run_training(task, {.steps = 1000000000, .time_limit_seconds = 0.02}, {});
+  const RunResult result = run(task, {.steps = 1000000000, .time_limit_seconds = 0.02});
   EXPECT_EQ(result.ending, Ending::TimeLimit);
   EXPECT_LT(result.steps, 1000000000);
   EXPECT_EQ(task.validated_after.size(), 1u);
@@ -84,7 +90,7 @@ TEST(Loop, EndsWhenTimeIsUp) {
 TEST(Loop, FollowsTheFlagsOfOtherRanks) {
   CountingTask task;
   task.others = 1;
-  EXPECT_EQ(run_training(task, {.steps = 5}, {}).steps, 0);
+  EXPECT_EQ(run(task, {.steps = 5}).steps, 0);
 }
 
 TEST(Loop, StopsOnSignals) {
@@ -94,7 +100,7 @@ TEST(Loop, StopsOnSignals) {
     task.on_step = [&](int64_t index) {
       if (index == 2) std::raise(signal);
     };
-    const RunResult result = run_training(task, {.steps = 10}, {});
+    const RunResult result = run(task, {.steps = 10});
     EXPECT_EQ(result.steps, 3);
     EXPECT_EQ(result.ending, Ending::Stopped);
     // mpirun kills soon after SIGTERM: no time for a validation.
@@ -108,10 +114,15 @@ TEST(Loop, SkipsNonFiniteStepsAndGivesUpAtTheLimit) {
   log::Route route([&](log::Level, std::string_view text) { lines.emplace_back(text); });
   CountingTask task;
   task.bad_from = 3;
+  RunResult result;
   EXPECT_ERROR(
-      run_training(task, {.steps = 100, .max_skipped_steps = 4}, {}), ValueError,
+      run_training(task, {.steps = 100, .max_skipped_steps = 4}, {}, result), ValueError,
       "training: loss and gradient norm must be finite; got 4 skipped steps in a row up to "
       "step 7; lower optimizer.peak_lr or raise optimizer.warmup_steps");
+  // What was reached before it failed.
+  EXPECT_EQ(result.steps, 7);
+  EXPECT_EQ(result.tokens, 70);
+  EXPECT_GT(result.seconds, 0);
   ASSERT_EQ(lines.size(), 4u);
   EXPECT_EQ(lines[0],
             "step 4: loss nan and gradient norm 0 must be finite; the update was skipped");

@@ -191,9 +191,9 @@ TEST(AllocatorTest, OutOfMemorySaysWhoAndWhatToDo) {
   OpScope op_scope("matmul");
   EXPECT_ERROR(
       empty({1 << 20}, DType::F32), OutOfMemory,
-      "cpu memory: a request must fit the limit; got 0.004 GiB asked by matmul in "
-      "layers.3.mlp.up, 0.000 GiB in use, limit 0.001 GiB; lower batch.micro_batch_size or "
-      "batch.sequence_length, use a smaller model, or raise run.memory_limit_gib");
+      "cpu memory: a request must fit the limit; got 4 MiB asked by matmul in layers.3.mlp.up, 512 "
+      "KiB in use, limit 1 MiB; lower batch.micro_batch_size or batch.sequence_length, use a "
+      "smaller model, or raise run.memory_limit_gib");
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 #include <fstream>
 #include <set>
 
+#include "framework/base/log.h"
 #include "tests/support/expect_error.h"
 
 namespace obelisk {
@@ -37,11 +38,31 @@ TEST_F(TextFiles, SaysWhatIsWrongWithAFile) {
   const std::string binary = write("binary", std::string("ab\0cd", 5));
   EXPECT_ERROR(read_text_file(binary), IoError,
                "data.path: the file must be text; got '" + binary +
-                   "' with a zero byte at offset 2; binary files cannot be trained on, give a text "
-                   "file");
+                   "' with a zero byte at offset 2; give a text file, or set tokenizer.kind: byte "
+                   "to train on bytes");
+  EXPECT_EQ(read_text_file(binary, TextKind::Bytes), std::string("ab\0cd", 5));
   EXPECT_ERROR(read_text_file(folder_.string()), IoError,
                "data.path: must be a text file; got the folder '" + folder_.string() +
                    "'; name a file in it");
+}
+
+TEST_F(TextFiles, SkipsAByteOrderMark) {
+  const std::string marked = write("bom", "\xEF\xBB\xBFhello");
+  EXPECT_EQ(read_text_file(marked), "hello");
+  EXPECT_EQ(read_text_file(marked, TextKind::Bytes), "\xEF\xBB\xBFhello");
+}
+
+TEST_F(TextFiles, WarnsOfCarriageReturns) {
+  std::vector<std::string> lines;
+  log::Route route([&](log::Level, std::string_view text) { lines.emplace_back(text); });
+  const std::string path = write("dos", "one\r\ntwo\r\n");
+  EXPECT_EQ(read_text_file(path), "one\r\ntwo\r\n");
+  ASSERT_EQ(lines.size(), 1u);
+  EXPECT_EQ(lines[0], "data.path: lines of '" + path +
+                          "' end in CR LF, and the carriage returns are trained on; convert the "
+                          "file to LF if that is not wanted");
+  read_text_file(path, TextKind::Bytes);
+  EXPECT_EQ(lines.size(), 1u);
 }
 
 TEST_F(TextFiles, RefusesWhatMayBlockOrNeverEnd) {
@@ -89,12 +110,13 @@ TEST_F(Windows, RefusesTextsThatAreTooShort) {
   EXPECT_ERROR(split_text(*make_byte_tokenizer(), std::string(100, 'a'), 0.1, 64, "x.txt"),
                ValueError,
                "data.path: the validation split must hold at least 65 tokens, one sequence and its "
-               "last target; got 10 from 'x.txt'; give a longer text, or lower "
-               "batch.sequence_length");
+               "last target; got 10 from 'x.txt' with data.validation_fraction 0.1; give a longer "
+               "text, lower batch.sequence_length, or change data.validation_fraction");
   EXPECT_ERROR(
       split_text(*make_byte_tokenizer(), std::string(100, 'a'), 0.9, 64, "x.txt"), ValueError,
       "data.path: the training split must hold at least 65 tokens, one sequence and its last "
-      "target; got 10 from 'x.txt'; give a longer text, or lower batch.sequence_length");
+      "target; got 10 from 'x.txt' with data.validation_fraction 0.9; give a longer text, lower "
+      "batch.sequence_length, or change data.validation_fraction");
 }
 
 TEST_F(Windows, TargetsFollowInputs) {

@@ -16,6 +16,7 @@ int64_t count_parameters(const Gpt2Config& config) {
   const Gpt2 model(config);  // no memory is taken
   int64_t count = 0;
   for (const Parameter* parameter : model.parameters()) count += parameter->numel();
+  EXPECT_EQ(Gpt2::count_parameters(config), static_cast<double>(count));
   return count;
 }
 

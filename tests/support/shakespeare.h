@@ -25,7 +25,9 @@ inline double shakespeare_validation_loss(int64_t seed, int64_t steps) {
                               split_text(*tokenizer, text, recipe.data().validation_fraction(),
                                          recipe.batch().sequence_length(), recipe.data().path()),
                               mesh);
-  return run_training(task, {.steps = steps}, {}).validation_loss;
+  RunResult result;
+  run_training(task, {.steps = steps}, {}, result);
+  return result.validation_loss;
 }
 
 }  // namespace obelisk
