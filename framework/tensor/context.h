@@ -6,6 +6,7 @@
 // context and a thread pool of its own.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <typeindex>
@@ -45,6 +46,12 @@ class ExecContext {
   // in block order: the same bits on any number of threads.
   void for_each_block(int64_t n, int64_t block_size,
                       FunctionRef<void(int64_t, int64_t, int64_t)> body) const;
+
+  // parallel_for with `size` elements of scratch memory for each range, undefined at its start:
+  // body(begin, end, scratch). One allocation made here, whatever the threads then do: scratch
+  // taken inside a body would make the memory of a step depend on how threads overlap.
+  template <typename T, typename Body>
+  void parallel_for_with_scratch(int64_t n, int64_t grain, int64_t size, Body&& body);
 
   // A cache of type T that lives as long as the context, made at its first use.
   template <typename T>
@@ -97,5 +104,16 @@ class Workspace {
   size_t bytes_;
   T* data_;
 };
+
+template <typename T, typename Body>
+void ExecContext::parallel_for_with_scratch(int64_t n, int64_t grain, int64_t size, Body&& body) {
+  if (n <= 0) return;
+  const int64_t slots = std::min<int64_t>(num_threads_, (n + grain - 1) / grain);
+  const Workspace<T> scratch(*this, slots * size);
+  parallel_for(slots, 1, [&](int64_t begin, int64_t end) {
+    for (int64_t slot = begin; slot < end; ++slot)
+      body(n * slot / slots, n * (slot + 1) / slots, scratch.data() + slot * size);
+  });
+}
 
 }  // namespace obelisk

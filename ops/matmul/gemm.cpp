@@ -67,16 +67,16 @@ void run_tiles(ExecContext& context, int64_t count, const GemmProblem<T>& first,
   const Pieces pieces = cut(m, n, sharers(count, work, kMinTileWork, context.num_threads()));
   const int64_t num_pieces = pieces.m * pieces.n;
   const int64_t grain = std::max<int64_t>(1, kMinTileWork * num_pieces / work);
-  context.parallel_for(count * num_pieces, grain, [&](int64_t begin, int64_t end) {
-    const Workspace<T> scratch(context, kGemmScratch<T>);
+  const auto body = [&](int64_t begin, int64_t end, T* scratch) {
     for (int64_t i = begin; i < end; ++i) {
       const int64_t piece = i % num_pieces;
       const Range rows = part(m, kGemmRows, pieces.m, piece / pieces.n);
       const Range columns = part(n, kGemmCut, pieces.n, piece % pieces.n);
       gemm_tile(problem(i / num_pieces), {rows.begin, rows.end, columns.begin, columns.end},
-                scratch.data());
+                scratch);
     }
-  });
+  };
+  context.parallel_for_with_scratch<T>(count * num_pieces, grain, kGemmScratch<T>, body);
 }
 
 // A single row of C (or a column that is dense, which is the row of the transposed problem).
@@ -113,13 +113,13 @@ void run_vectors(ExecContext& context, int64_t count, const GemmProblem<T>& firs
   const int64_t pieces = std::min(ceil_div(length, kGemmCut),
                                   sharers(count, work, kMinVectorWork, context.num_threads()));
   const int64_t grain = std::max<int64_t>(1, kMinVectorWork * pieces / work);
-  context.parallel_for(count * pieces, grain, [&](int64_t begin, int64_t end) {
-    const Workspace<T> x(context, first.k);
+  const auto body = [&](int64_t begin, int64_t end, T* x) {
     for (int64_t i = begin; i < end; ++i) {
       const Range range = part(length, kGemmCut, pieces, i % pieces);
-      gemv_range(as_gemv(problem(i / pieces), x.data()), range.begin, range.end);
+      gemv_range(as_gemv(problem(i / pieces), x), range.begin, range.end);
     }
-  });
+  };
+  context.parallel_for_with_scratch<T>(count * pieces, grain, first.k, body);
 }
 
 }  // namespace

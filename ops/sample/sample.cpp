@@ -63,10 +63,11 @@ int64_t pick(const double* weights, int64_t vocabulary, double uniform) {
 
 // Weights of all but the top_k largest logits become 0. `scratch` holds a row.
 template <typename T>
-void keep_top(const T* logits, int64_t vocabulary, int64_t top_k, T* scratch, double* weights) {
+void keep_top(const T* logits, int64_t vocabulary, int64_t top_k, double* scratch,
+              double* weights) {
   std::copy_n(logits, vocabulary, scratch);
   std::nth_element(scratch, scratch + top_k - 1, scratch + vocabulary, std::greater<>());
-  const T threshold = scratch[top_k - 1];
+  const double threshold = scratch[top_k - 1];
   int64_t equals = top_k;  // how many logits at the threshold itself are kept
   for (int64_t id = 0; id < vocabulary; ++id) equals -= logits[id] > threshold;
   for (int64_t id = 0; id < vocabulary; ++id) {
@@ -75,13 +76,13 @@ void keep_top(const T* logits, int64_t vocabulary, int64_t top_k, T* scratch, do
   }
 }
 
+// `scratch`: two rows.
 template <typename T>
-void sample_rows(const KernelArgs& args, int64_t begin, int64_t end) {
+void sample_rows(const KernelArgs& args, int64_t begin, int64_t end, double* scratch) {
   const auto& [temperature, top_k, stream] = args.attrs.as<SampleAttrs>();
   const int64_t vocabulary = args.inputs[0].shape()[1];
   const bool limited = top_k > 0 && top_k < vocabulary && temperature > 0;
-  const Workspace<double> weights(args.context, temperature > 0 ? vocabulary : 0);
-  const Workspace<T> scratch(args.context, limited ? vocabulary : 0);
+  double* const weights = scratch + vocabulary;
   for (int64_t row = begin; row < end; ++row) {
     const T* logits = args.inputs[0].data<T>() + row * vocabulary;
     int64_t& id = args.outputs[0].data<int64_t>()[row];
@@ -93,9 +94,9 @@ void sample_rows(const KernelArgs& args, int64_t begin, int64_t end) {
       id = std::find(logits, logits + vocabulary, static_cast<T>(largest)) - logits;
       continue;
     }
-    softmax_weights(logits, vocabulary, largest, temperature, weights.data());
-    if (limited) keep_top(logits, vocabulary, top_k, scratch.data(), weights.data());
-    id = pick(weights.data(), vocabulary, uniform_of_row(args, row));
+    softmax_weights(logits, vocabulary, largest, temperature, weights);
+    if (limited) keep_top(logits, vocabulary, top_k, scratch, weights);
+    id = pick(weights, vocabulary, uniform_of_row(args, row));
   }
 }
 
@@ -104,9 +105,11 @@ void sample_kernel(const KernelArgs& args) {
   visit_f32_f64(args.inputs[0].dtype(), "sample", [&]<typename T>() {
     // A logit costs an exponential and two additions: some ten elementwise operations.
     constexpr int64_t kCostPerLogit = 10;
-    args.context.parallel_for(
-        rows, elementwise_grain(rows, kCostPerLogit * vocabulary),
-        [&](int64_t begin, int64_t end) { sample_rows<T>(args, begin, end); });
+    args.context.parallel_for_with_scratch<double>(
+        rows, elementwise_grain(rows, kCostPerLogit * vocabulary), 2 * vocabulary,
+        [&](int64_t begin, int64_t end, double* scratch) {
+          sample_rows<T>(args, begin, end, scratch);
+        });
   });
 }
 
