@@ -10,7 +10,9 @@ PathScope::PathScope(const std::string& path) : outer_(current_path) { current_p
 PathScope::~PathScope() { current_path = outer_; }
 const std::string* PathScope::current() { return current_path; }
 
-OpScope::OpScope(const char* name) : outer_(current_op) { current_op = name; }
+OpScope::OpScope(const char* name) : outer_(current_op), span_(name, "op", current_path) {
+  current_op = name;
+}
 OpScope::~OpScope() { current_op = outer_; }
 const char* OpScope::current() { return current_op; }
 

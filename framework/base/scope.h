@@ -5,6 +5,8 @@
 #include <string>
 #include <string_view>
 
+#include "framework/base/trace.h"
+
 namespace obelisk {
 
 // The path of the module whose forward or backward runs, such as "layers.3.attn.qkv". The text must
@@ -22,7 +24,7 @@ class PathScope {
   const std::string* outer_;
 };
 
-// The op that runs; the name is a literal.
+// The op that runs; the name is a literal. Also a span of the trace.
 class OpScope {
  public:
   explicit OpScope(const char* name);
@@ -34,6 +36,7 @@ class OpScope {
 
  private:
   const char* outer_;
+  const TraceSpan span_;
 };
 
 // "attention in layers.3.attn", "attention", or "a buffer outside any op".

@@ -222,7 +222,8 @@ void Console::head(const RunFacts& facts) {
   row("ranks", fmt::format("{} rank{} x {} thread{}", facts.ranks, facts.ranks == 1 ? "" : "s",
                            facts.threads_per_rank, facts.threads_per_rank == 1 ? "" : "s"));
   std::string length = fmt::format("{} tokens a step", facts.tokens_per_step);
-  if (facts.steps > 0) length += fmt::format(", {} step{}", facts.steps, facts.steps == 1 ? "" : "s");
+  if (facts.steps > 0)
+    length += fmt::format(", {} step{}", facts.steps, facts.steps == 1 ? "" : "s");
   if (facts.time_limit_seconds > 0)
     length += fmt::format(", at most {}", duration_text(facts.time_limit_seconds));
   row("batch", length);

@@ -6,6 +6,7 @@
 
 #include "framework/base/error.h"
 #include "framework/base/log.h"
+#include "framework/base/trace.h"
 
 namespace obelisk {
 namespace {
@@ -64,6 +65,7 @@ class Loop {
 
   void one_step() {
     const auto begin = Clock::now();
+    const TraceStep trace(result_.steps + 1);
     const StepResult step = task_.step(result_.steps);
     ++result_.steps;
     result_.tokens += step.tokens;

@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cmath>
 
+#include "framework/base/trace.h"
 #include "framework/tensor/philox.h"
 #include "ops/autograd.h"
 #include "ops/elementwise/elementwise.h"
@@ -12,17 +13,19 @@
 namespace obelisk::parallel {
 namespace {
 
-// Adds the time since the last mark to a phase.
-class PhaseClock {
+// Adds the seconds of its scope to a phase; also a span of the trace.
+class PhaseScope {
  public:
-  void mark(double& phase) {
-    const auto now = std::chrono::steady_clock::now();
-    phase += std::chrono::duration<double>(now - last_).count();
-    last_ = now;
-  }
+  PhaseScope(const char* name, double& seconds) : span_(name), seconds_(seconds) {}
+  ~PhaseScope() { seconds_ += std::chrono::duration<double>(Clock::now() - begin_).count(); }
+  PhaseScope(const PhaseScope&) = delete;
+  PhaseScope& operator=(const PhaseScope&) = delete;
 
  private:
-  std::chrono::steady_clock::time_point last_ = std::chrono::steady_clock::now();
+  using Clock = std::chrono::steady_clock;
+  const TraceSpan span_;
+  double& seconds_;
+  const Clock::time_point begin_ = Clock::now();
 };
 
 double to_double(const Tensor& scalar) {
@@ -84,45 +87,56 @@ PretrainTask::PretrainTask(const Gpt2Config& model, const PretrainOptions& optio
 
 StepResult PretrainTask::step(int64_t index) {
   StepResult result;
-  const int64_t tokens = options_.sequences * options_.sequence_length;
-  const double local_loss = accumulate_gradients(index, result.phases);
-  PhaseClock clock;
-  if (mesh_.dp().size() > 1) mesh_.dp().all_reduce(parameters_.gradients());
-  result.loss = summed_over_ranks(local_loss) / static_cast<double>(tokens);
-  clock.mark(result.phases.reduce);
-  result.tokens = tokens;
+  result.tokens = options_.sequences * options_.sequence_length;
   result.learning_rate = learning_rate(options_.schedule, index);
+  const double local_loss = accumulate_gradients(index, result.phases);
+  {
+    const PhaseScope phase("reduce", result.phases.reduce);
+    if (mesh_.dp().size() > 1) mesh_.dp().all_reduce(parameters_.gradients());
+    result.loss = summed_over_ranks(local_loss) / static_cast<double>(result.tokens);
+  }
+  const PhaseScope phase("optimizer", result.phases.optimizer);
   result.gradient_norm = optimizer_.gradient_norm();
   // Both numbers come out of collectives, so every rank decides alike.
   result.skipped = !std::isfinite(result.loss) || !std::isfinite(result.gradient_norm);
   if (!result.skipped) optimizer_.step(result.learning_rate);
-  clock.mark(result.phases.optimizer);
   return result;
 }
 
 double PretrainTask::accumulate_gradients(int64_t index, PhaseSeconds& phases) {
-  PhaseClock clock;
-  parameters_.zero_gradients();
-  // The mean over all tokens of all ranks, whatever the micro-batches: sums are scaled by the
-  // global count.
-  const Tensor inverse_count = full(
-      {}, options_.dtype, 1.0 / static_cast<double>(options_.sequences * options_.sequence_length));
-  clock.mark(phases.optimizer);
+  {
+    const PhaseScope phase("zero_gradients", phases.optimizer);
+    parameters_.zero_gradients();
+  }
   double loss_sum = 0;
   const int64_t first = mesh_.dp().rank() * sequences_per_rank_;
   for (int64_t done = 0; done < sequences_per_rank_;) {
     const int64_t count = std::min(options_.micro_batch_size, sequences_per_rank_ - done);
-    const TokenBatch batch = batches_(index, first + done, count);
-    clock.mark(phases.data);
-    const Tensor random = random_state(options_.seed, index, first + done);
-    const Tensor loss = model_.loss_sum(batch.inputs_BT, batch.targets_BT, random);
-    clock.mark(phases.forward);
-    ops::backward(ops::multiply(loss, inverse_count));
-    clock.mark(phases.backward);
-    loss_sum += to_double(loss);
+    loss_sum += run_micro_batch(index, first + done, count, phases);
     done += count;
   }
   return loss_sum;
+}
+
+double PretrainTask::run_micro_batch(int64_t index, int64_t first, int64_t count,
+                                     PhaseSeconds& phases) {
+  TokenBatch batch;
+  {
+    const PhaseScope phase("data", phases.data);
+    batch = batches_(index, first, count);
+  }
+  Tensor loss;
+  {
+    const PhaseScope phase("forward", phases.forward);
+    const Tensor random = random_state(options_.seed, index, first);
+    loss = model_.loss_sum(batch.inputs_BT, batch.targets_BT, random);
+  }
+  const PhaseScope phase("backward", phases.backward);
+  // The mean over all tokens of all ranks, whatever the micro-batches: sums are scaled by the
+  // global count.
+  const auto tokens = static_cast<double>(options_.sequences * options_.sequence_length);
+  ops::backward(ops::multiply(loss, full({}, options_.dtype, 1.0 / tokens)));
+  return to_double(loss);
 }
 
 ValidationRecord PretrainTask::validate() {

@@ -60,6 +60,8 @@ class PretrainTask final : public Task {
  private:
   // Adds the gradients of this rank's share of the batch; the share's sum of token losses.
   double accumulate_gradients(int64_t index, PhaseSeconds& phases);
+  // Sequences [first, first + count) of a step, forward and backward; their sum of token losses.
+  double run_micro_batch(int64_t index, int64_t first, int64_t count, PhaseSeconds& phases);
   double summed_over_ranks(double value) const;
 
   PretrainOptions options_;

@@ -7,6 +7,7 @@
 #include <optional>
 
 #include "framework/base/log.h"
+#include "framework/base/trace.h"
 #include "framework/train/console.h"
 #include "framework/train/loop.h"
 #include "framework/train/report.h"
@@ -128,6 +129,9 @@ int run_recipe(const std::string& file, const LoadedRecipe& loaded,
                        .machine = machine_info(),
                        .libraries = library_versions()};
   Surface surface(facts, folder, world->rank(), train.log_every());
+  constexpr int64_t kFirstTracedStep = 3;  // the first two take memory
+  const TraceFile trace(TraceFile::path_in(folder.path(), world->rank()), world->rank(),
+                        kFirstTracedStep, recipe.run().trace_steps());
   RunResult result;
   try {
     run_training(task,

@@ -299,10 +299,9 @@ TEST(Binder, FilesThatCannotBeRead) {
     }
     return "";
   };
-  EXPECT_EQ(
-      errors(folder.path("none.yaml")),
-      "none.yaml: cannot read the file: No such file or directory; check the path and its "
-      "permissions");
+  EXPECT_EQ(errors(folder.path("none.yaml")),
+            "none.yaml: cannot read the file: No such file or directory; check the path and its "
+            "permissions");
   folder.write("sub/file", "");
   EXPECT_EQ(errors(folder.path("sub")),
             "sub: cannot read the file: it is a folder; check the path and its permissions");

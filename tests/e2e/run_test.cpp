@@ -122,7 +122,8 @@ TEST(SameLosses, BitForBitOnOneAndTwoThreads) {
 
 TEST(SameLosses, FromTheResolvedRecipe) {
   const TempFolder temp;
-  const RunCurve first = run_tiny(temp, "run", {"train.steps=5", "optimizer.warmup_steps=0", "seed=7"}, 0);
+  const RunCurve first =
+      run_tiny(temp, "run", {"train.steps=5", "optimizer.warmup_steps=0", "seed=7"}, 0);
   const Outcome outcome = trainer({"--config", (first.folder / "recipe.yaml").string()});
   EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
   // The resolved recipe names the same run.folder, so the repeat is its second run.
@@ -215,6 +216,19 @@ TEST(Output, OneGreppableLineALoggedStep) {
   EXPECT_EQ(steps, 6) << outcome.out;  // 1, 10, 20, 30, 40, 50
   EXPECT_EQ(validations, 2) << outcome.out;
   EXPECT_THAT(outcome.out, HasSubstr("And the "));
+}
+
+TEST(Output, TraceOfTheChosenSteps) {
+  const TempFolder temp;
+  ASSERT_EQ(trainer(tiny_run(temp.file("run"), {"run.trace_steps=2"}), 2).exit_code, 0);
+  for (const char* file : {"trace.rank0.json", "trace.rank1.json"}) {
+    SCOPED_TRACE(file);
+    const std::string trace = read_file(temp.path() / "run/latest" / file);
+    for (const char* name : {"data", "forward", "backward", "reduce", "optimizer", "attention"})
+      EXPECT_THAT(trace, HasSubstr("{\"name\":\"" + std::string(name) + "\","));
+    for (const char* step : {"\"step\":3", "\"step\":4"}) EXPECT_THAT(trace, HasSubstr(step));
+    for (const char* step : {"\"step\":2", "\"step\":5"}) EXPECT_THAT(trace, Not(HasSubstr(step)));
+  }
 }
 
 TEST(Output, ReportNeedsNoNetwork) {
