@@ -1,6 +1,7 @@
 #include "framework/autograd/engine.h"
 
 #include <algorithm>
+#include <memory>
 
 #include "framework/base/scope.h"
 
@@ -50,8 +51,11 @@ class Engine {
   Engine(const GradientOps& ops, Queue& queue) : ops_(ops), queue_(queue) { queue_.reset(); }
   ~Engine() { queue_.reset(); }  // also after an exception
 
-  void run(const Tensor& root, const Tensor& seed) {
-    deliver(Edge{root.impl().grad_fn, root.impl().output_index, Tensor()}, Tensor(seed));
+  void run(std::span<const Tensor> roots, std::span<const Tensor> seeds) {
+    for (size_t i = 0; i < roots.size(); ++i)
+      if (seeds[i].defined() && roots[i].impl().grad_fn != nullptr)
+        deliver(Edge{roots[i].impl().grad_fn, roots[i].impl().output_index, Tensor()},
+                Tensor(seeds[i]));
     while (!queue_.heap.empty()) process(*queue_.pop());
   }
 
@@ -124,6 +128,7 @@ class Engine {
   }
 
   static Tensor checked(const Node& node, const SavedTensor& saved) {
+    if (saved.producer != nullptr) return made_again(*saved.producer, saved.output_index);
     if (saved.tensor.defined() && saved.tensor.has_data()) {
       const StoragePtr storage = saved.tensor.storage();
       OBELISK_CHECK(storage->version() == saved.version, Bug,
@@ -131,6 +136,12 @@ class Engine {
                     describe_node(node), storage->last_writer());
     }
     return saved.tensor;
+  }
+
+  static Tensor made_again(const Node& node, int output_index) {
+    TensorList inputs;
+    for (const SavedTensor& saved : node.inputs) inputs.push_back(checked(node, saved));
+    return apply(node.op, inputs, node.attrs)[output_index];
   }
 
   static std::string describe_node(const Node& node) {
@@ -152,6 +163,30 @@ class Engine {
   Queue& queue_;
 };
 
+// One queue for each depth of nesting, kept so that a step reuses their memory.
+struct Queues {
+  std::vector<std::unique_ptr<Queue>> by_depth;
+};
+
+// Of the engine that runs on this thread.
+struct Running {
+  const GradientOps* ops;
+  size_t depth;
+};
+thread_local Running running = {nullptr, 0};
+
+void run_engine(const Running& now, std::span<const Tensor> roots, std::span<const Tensor> seeds) {
+  auto& queues = ExecContext::current().state<Queues>().by_depth;
+  while (queues.size() <= now.depth) queues.push_back(std::make_unique<Queue>());
+  struct Restore {
+    Running outer;
+    ~Restore() { running = outer; }
+  } const restore{running};
+  running = now;
+  const NoGradScope no_grad;
+  Engine(*now.ops, *queues[now.depth]).run(roots, seeds);
+}
+
 }  // namespace
 
 void run_backward(const Tensor& root, const Tensor& seed, const GradientOps& gradient_ops) {
@@ -165,8 +200,12 @@ void run_backward(const Tensor& root, const Tensor& seed, const GradientOps& gra
                 "backward: the seed's shape must equal the root's; got {} and {}",
                 to_string(seed.shape()), to_string(root.shape()));
   const Tensor start = seed.defined() ? seed : full(root.shape(), root.dtype(), 1.0);
-  NoGradScope no_grad;
-  Engine(gradient_ops, ExecContext::current().state<Queue>()).run(root, start);
+  run_engine({&gradient_ops, 0}, {&root, 1}, {&start, 1});
+}
+
+void run_nested_backward(std::span<const Tensor> outputs, std::span<const Tensor> gradients) {
+  OBELISK_CHECK(running.ops != nullptr, Bug, "bug: nested backward outside of backward");
+  run_engine({running.ops, running.depth + 1}, outputs, gradients);
 }
 
 }  // namespace obelisk

@@ -18,4 +18,9 @@ struct GradientOps {
 // recorded.
 void run_backward(const Tensor& root, const Tensor& seed, const GradientOps& gradient_ops);
 
+// From inside a backward rule: goes back from `outputs`, whose gradients are given (undefined: none
+// arrived), to the leaves of the graph behind them, which the rule recorded itself. Outputs that no
+// recorded op made are passed over.
+void run_nested_backward(std::span<const Tensor> outputs, std::span<const Tensor> gradients);
+
 }  // namespace obelisk

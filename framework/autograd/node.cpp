@@ -4,6 +4,7 @@
 #include <map>
 #include <set>
 
+#include "framework/autograd/recompute.h"
 #include "framework/base/scope.h"
 
 namespace obelisk {
@@ -13,9 +14,21 @@ thread_local bool grad_mode = true;
 
 bool has(uint32_t mask, size_t i) { return i < 32 && (mask >> i & 1u) != 0; }
 
+// Every input of the op is saved with its values, so that it can run again.
+bool can_run_again(const Node& node) {
+  if (node.op.fusion != Fusion::Elementwise || node.op.cpu == nullptr || node.op.writes != 0)
+    return false;
+  return std::all_of(node.inputs.begin(), node.inputs.end(), [](const SavedTensor& saved) {
+    return !saved.tensor.defined() || (saved.tensor.has_data() && saved.producer == nullptr);
+  });
+}
+
 SavedTensor save(const Tensor& tensor, bool with_values) {
   if (!tensor.defined()) return {};
   if (!with_values) return {tensor.metadata(), 0};
+  const NodePtr& producer = tensor.impl().grad_fn;
+  if (SelectiveRecomputeScope::enabled() && producer != nullptr && can_run_again(*producer))
+    return {tensor.metadata(), 0, producer, tensor.impl().output_index};
   return {tensor.detach(), tensor.storage()->version()};
 }
 
@@ -29,6 +42,8 @@ Edge edge_to(const Tensor& input) {
 
 NoGradScope::NoGradScope() : outer_(grad_mode) { grad_mode = false; }
 NoGradScope::~NoGradScope() { grad_mode = outer_; }
+GradScope::GradScope() : outer_(grad_mode) { grad_mode = true; }
+GradScope::~GradScope() { grad_mode = outer_; }
 bool NoGradScope::grad_enabled() { return grad_mode; }
 
 Node::Node(const OpDef& op_in, const Attrs& attrs_in, std::span<const Tensor> inputs_in,
@@ -52,12 +67,26 @@ Node::~Node() {
     for (Edge& edge : node.edges)
       if (edge.node != nullptr) dying.push_back(std::move(edge.node));
     node.edges.clear();
+    for (SavedTensor& saved : node.inputs)
+      if (saved.producer != nullptr) dying.push_back(std::move(saved.producer));
   };
   take_edges(*this);
   while (!dying.empty()) {
     const NodePtr node = std::move(dying.back());
     dying.pop_back();
     if (node->use_count() == 1) take_edges(*node);
+  }
+}
+
+void record_node(const OpDef& op, const Attrs& attrs, std::span<const Tensor> inputs,
+                 TensorList& outputs) {
+  NodePtr node(new Node(op, attrs, inputs, outputs));
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    if (!is_float(outputs[i].dtype())) continue;
+    TensorImpl& impl = outputs[i].impl();
+    impl.requires_grad = true;
+    impl.grad_fn = node;
+    impl.output_index = static_cast<int>(i);
   }
 }
 

@@ -21,11 +21,28 @@ class NoGradScope {
   bool outer_;
 };
 
-// A tensor as it was at forward time. Holds no autograd state, so nodes never own each other
-// through saved tensors.
+// Turns recording on again inside a NoGradScope: backward opens one, and recompute runs forward
+// inside backward.
+class GradScope {
+ public:
+  GradScope();
+  ~GradScope();
+  GradScope(const GradScope&) = delete;
+  GradScope& operator=(const GradScope&) = delete;
+
+ private:
+  bool outer_;
+};
+
+// A tensor as it was at forward time. Holds no autograd state: nodes own each other through edges,
+// and, under selective recompute, through `producer`.
 struct SavedTensor {
   Tensor tensor;
   uint32_t version = 0;
+  // Not null: `tensor` has no data, and is output `output_index` of this node's op, to be made
+  // again (selective recompute).
+  NodePtr producer = nullptr;
+  int output_index = 0;
 };
 
 // Where the gradient of an input goes: to a node's output, to a leaf, or nowhere (both null).
@@ -56,6 +73,10 @@ class Node : public boost::intrusive_ref_counter<Node>, public Pooled<Node> {
   bool queued = false;    // by the engine
   bool released = false;  // backward has run and the saved tensors are gone
 };
+
+// Records the application of an op: its float outputs get a new node as their grad_fn.
+void record_node(const OpDef& op, const Attrs& attrs, std::span<const Tensor> inputs,
+                 TensorList& outputs);
 
 // Bytes held by the saved tensors of the graph below `root`, by op name: {"gelu", 12345}, largest
 // first. Storage shared by several nodes is counted once, for the node met first.

@@ -1,11 +1,8 @@
 #include "framework/base/trace.h"
 
-#include <fcntl.h>
 #include <fmt/format.h>
-#include <unistd.h>
 
-#include <cerrno>
-#include <cstring>
+#include <exception>
 #include <iterator>
 
 #include "framework/base/error.h"
@@ -46,38 +43,22 @@ TraceFile::TraceFile(std::string path, int rank, int64_t first_step, int64_t num
 TraceFile::~TraceFile() {
   installed_ = nullptr;
   active_ = nullptr;
-  if (fd_ < 0) return;
-  // Without it the file is still readable to the viewers.
-  [[maybe_unused]] const ssize_t written = ::write(fd_, "\n]\n", 3);
-  ::close(fd_);
+  if (!file_) return;
+  try {
+    file_->write("\n]\n");
+  } catch (const IoError&) {  // without it the file is still readable to the viewers
+  }
 }
 
 std::string TraceFile::path_in(const std::string& folder, int rank) {
   return fmt::format("{}/trace.rank{}.json", folder, rank);
 }
 
-void TraceFile::fail() const {
-  raise<IoError>(
-      "trace: the file must be writable; got '{}': {}; mend that, or set "
-      "run.trace_steps: 0",
-      path_, std::strerror(errno));
-}
-
-void TraceFile::write(std::string_view text) {
-  while (!text.empty()) {
-    const ssize_t written = ::write(fd_, text.data(), text.size());
-    if (written < 0 && errno == EINTR) continue;
-    if (written < 0) fail();
-    text.remove_prefix(static_cast<size_t>(written));
-  }
-}
-
 void TraceFile::write_step(int64_t step) {
   text_.clear();
   auto to = std::back_inserter(text_);
-  if (fd_ < 0) {
-    fd_ = ::open(path_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
-    if (fd_ < 0) fail();
+  if (!file_) {
+    file_.emplace("trace", path_, OutputFile::Mode::Replace);
     fmt::format_to(
         to, R"([{{"name":"process_name","ph":"M","pid":{},"tid":0,"args":{{"name":"rank {}"}}}})",
         rank_, rank_);
@@ -95,7 +76,7 @@ void TraceFile::write_step(int64_t step) {
     text_ += "}}";
   }
   events_.clear();
-  write(text_);
+  file_->write(text_);
 }
 
 void TraceSpan::open(const char* name, const char* category, const std::string* path) {

@@ -15,9 +15,11 @@
 
 #include <chrono>
 #include <cstdint>
+#include <optional>
 #include <string>
-#include <string_view>
 #include <vector>
+
+#include "framework/base/output_file.h"
 
 namespace obelisk {
 
@@ -52,14 +54,12 @@ class TraceFile {
   }
   bool wants(int64_t step) const { return step >= first_step_ && step < end_step_; }
   void write_step(int64_t step);
-  void write(std::string_view text);
-  [[noreturn]] void fail() const;
 
   const std::string path_;
   const int rank_;
   const int64_t first_step_, end_step_;
   const Clock::time_point midnight_;
-  int fd_ = -1;
+  std::optional<OutputFile> file_;
   std::vector<Event> events_;
   std::string text_;
 

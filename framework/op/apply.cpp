@@ -51,18 +51,6 @@ bool wants_gradient(const OpDef& op, std::span<const Tensor> inputs) {
   return wanted && op.backward != nullptr;
 }
 
-void record(const OpDef& op, const Attrs& attrs, std::span<const Tensor> inputs,
-            TensorList& outputs) {
-  NodePtr node(new Node(op, attrs, inputs, outputs));
-  for (size_t i = 0; i < outputs.size(); ++i) {
-    if (!is_float(outputs[i].dtype())) continue;
-    TensorImpl& impl = outputs[i].impl();
-    impl.requires_grad = true;
-    impl.grad_fn = node;
-    impl.output_index = static_cast<int>(i);
-  }
-}
-
 // Fills `outputs` by view, kernel or decomposition.
 void compute(const OpDef& op, Kernel kernel, std::span<const Tensor> inputs, const Attrs& attrs,
              const SpecList& specs, TensorList& outputs) {
@@ -91,7 +79,7 @@ TensorList run(const OpDef& op, Kernel kernel, std::span<const Tensor> inputs, c
   }
   for (size_t i = 0; i < inputs.size(); ++i)
     if (has(op.writes, i) && inputs[i].defined()) inputs[i].storage()->mark_written(op.name);
-  if (with_gradient) record(op, attrs, inputs, outputs);
+  if (with_gradient) record_node(op, attrs, inputs, outputs);
   return outputs;
 }
 

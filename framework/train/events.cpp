@@ -1,17 +1,13 @@
 #include "framework/train/events.h"
 
-#include <fcntl.h>
 #include <fmt/core.h>
 #include <unistd.h>
 
-#include <cerrno>
 #include <cmath>
 #include <ctime>
 #include <iterator>
 
-#include "framework/base/error.h"
 #include "framework/train/report_text.h"
-#include "framework/train/run_folder.h"
 
 namespace obelisk {
 namespace {
@@ -44,14 +40,9 @@ std::string_view ending_name(Ending ending) {
 }
 
 EventLog::EventLog(const std::string& path)
-    : path_(path),
-      fd_(::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666)),
-      opened_(std::chrono::steady_clock::now()) {
-  if (fd_ < 0) throw IoError(io_error_text("events", path_, errno));
+    : file_("events", path, OutputFile::Mode::Append), opened_(std::chrono::steady_clock::now()) {
   line_.reserve(kLineBytes);
 }
-
-EventLog::~EventLog() { ::close(fd_); }
 
 std::string EventLog::path_in(const std::string& folder, int rank) {
   return fmt::format("{}/events.rank{}.jsonl", folder, rank);
@@ -84,13 +75,7 @@ void EventLog::field(std::string_view key, std::string_view value) {
 
 void EventLog::end() {
   line_ += "}\n";
-  // A regular file takes a line whole, unless its disk fills up or a signal comes in between.
-  for (std::string_view rest = line_; !rest.empty();) {
-    const ssize_t written = ::write(fd_, rest.data(), rest.size());
-    if (written < 0 && errno == EINTR) continue;
-    if (written <= 0) throw IoError(io_error_text("events", path_, written < 0 ? errno : EIO));
-    rest.remove_prefix(static_cast<size_t>(written));
-  }
+  file_.write(line_);
 }
 
 void EventLog::run_start(const RunFacts& facts, int rank) {

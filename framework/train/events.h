@@ -28,6 +28,7 @@
 #include "framework/base/build_info.h"
 #include "framework/base/log.h"
 #include "framework/base/machine.h"
+#include "framework/base/output_file.h"
 
 namespace obelisk {
 
@@ -104,7 +105,6 @@ class EventLog {
  public:
   // Appends to `path`, which is made when missing. Throws IoError.
   explicit EventLog(const std::string& path);
-  ~EventLog();
   EventLog(const EventLog&) = delete;
   EventLog& operator=(const EventLog&) = delete;
 
@@ -126,8 +126,7 @@ class EventLog {
   void field(std::string_view key, std::string_view value);
   void end();
 
-  std::string path_;
-  int fd_;
+  OutputFile file_;
   std::chrono::steady_clock::time_point opened_;
   std::mutex mutex_;  // a warning may come from another thread than the steps
   std::string line_;

@@ -17,6 +17,7 @@
 #include <utility>
 
 #include "framework/base/error.h"
+#include "framework/base/output_file.h"
 
 namespace obelisk {
 namespace {
@@ -150,27 +151,6 @@ void point_latest(const std::string& base, const std::string& path) {
 }
 
 }  // namespace
-
-std::string io_error_text(std::string_view place, std::string_view path, int error) {
-  switch (error) {
-    case EACCES:
-    case EPERM:
-    case EROFS:
-      return fmt::format(
-          "{}: '{}' must be writable; got: {}; change its rights or choose another "
-          "run.folder",
-          place, path, std::strerror(error));
-    case ENOSPC:
-    case EDQUOT:
-      return fmt::format(
-          "{}: '{}' needs space on its disk; got: {}; free some, or choose a "
-          "run.folder on another disk",
-          place, path, std::strerror(error));
-    default:
-      return fmt::format("{}: '{}' must be writable; got: {}; choose another run.folder", place,
-                         path, std::strerror(error));
-  }
-}
 
 RunFolder RunFolder::create(const std::string& base) {
   OBELISK_CHECK(!base.empty(), IoError,

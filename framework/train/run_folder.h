@@ -44,9 +44,4 @@ class RunFolder {
 // and a crash of this process see the old text or the new. Throws IoError.
 void write_file(const std::string& path, std::string_view text);
 
-// The sentence of an IoError, from errno: "events: 'runs/a/001/events.rank0.jsonl' needs space on
-// its disk; got: No space left on device; free some, or choose a run.folder on another disk".
-// `place` is who speaks.
-std::string io_error_text(std::string_view place, std::string_view path, int error);
-
 }  // namespace obelisk

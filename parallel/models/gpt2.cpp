@@ -30,7 +30,10 @@ double output_std(const Gpt2Config& config) {
 
 }  // namespace
 
-class Gpt2::Block : public Module {
+// A segment takes the residual stream, its norm and the random state, and gives the first two for
+// the next layer. Each residual addition is fused with the norm that reads it: ln_2 of the block,
+// then ln_1 of the next one or ln_f.
+class Gpt2::Block : public Module, public Segment {
  public:
   Block(Module& parent, std::string_view name, const Gpt2Config& config)
       : Module(parent, name),
@@ -51,6 +54,14 @@ class Gpt2::Block : public Module {
              .init_std = config.init_std,
              .output_std = output_std(config)}) {}
 
+  TensorList run_segment(std::span<const Tensor> inputs) const override {
+    const Tensor &x = inputs[0], &normed = inputs[1], &random = inputs[2];
+    auto attended = ln_2.forward_residual(x, attn.forward(normed, random));
+    auto fed = next_norm->forward_residual(attended.sum, mlp.forward(attended.normed, random));
+    return {std::move(fed.sum), std::move(fed.normed)};
+  }
+
+  const LayerNorm* next_norm = nullptr;
   LayerNorm ln_1;
   CausalSelfAttention attn;
   LayerNorm ln_2;
@@ -73,6 +84,8 @@ Gpt2::Gpt2(const Gpt2Config& config)
   if (!config.tied_head)
     lm_head_.emplace(*this, "lm_head", config.width, config.vocabulary_size, false,
                      config.init_std);
+  for (size_t i = 0; i < layers_.size(); ++i)
+    layers_[i]->next_norm = i + 1 < layers_.size() ? &layers_[i + 1]->ln_1 : &ln_f_;
 }
 
 Gpt2::~Gpt2() = default;
@@ -85,15 +98,13 @@ Tensor Gpt2::hidden(const Tensor& ids_BT, const Tensor& random) const {
                 to_string(ids_BT.shape()), config_.context_length);
   Tensor x = dropout_.forward(wpe_.add_positions(wte_.forward(ids_BT)), random);
   Tensor normed = layers_.front()->ln_1.forward(x);
-  // Each residual addition is fused with the norm that reads it: ln_2 of the block, ln_1 of the
-  // next one, ln_f at last.
-  for (size_t i = 0; i < layers_.size(); ++i) {
-    const Block& block = *layers_[i];
-    auto attended = block.ln_2.forward_residual(x, block.attn.forward(normed, random));
-    const LayerNorm& next = i + 1 < layers_.size() ? layers_[i + 1]->ln_1 : ln_f_;
-    auto fed = next.forward_residual(attended.sum, block.mlp.forward(attended.normed, random));
-    x = std::move(fed.sum);
-    normed = std::move(fed.normed);
+  const SelectiveRecomputeScope selective(recompute_ == Recompute::Selective);
+  for (const auto& layer : layers_) {
+    const Tensor inputs[] = {x, normed, random};
+    TensorList outputs =
+        recompute_ == Recompute::Full ? recompute(*layer, inputs) : layer->run_segment(inputs);
+    x = std::move(outputs[0]);
+    normed = std::move(outputs[1]);
   }
   return normed;
 }

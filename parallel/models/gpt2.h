@@ -8,6 +8,7 @@
 
 #include <vector>
 
+#include "framework/autograd/recompute.h"
 #include "parallel/layers/layers.h"
 
 namespace obelisk::parallel {
@@ -26,6 +27,10 @@ struct Gpt2Config {
   double init_std = 0.02;
 };
 
+// What a forward keeps for its backward. None: all that backward reads. Selective: not the results
+// of cheap ops, such as GELU. Full: only what goes into each layer. Gradients have the same bits.
+enum class Recompute { None, Selective, Full };
+
 class Gpt2 : public Module {
  public:
   // Throws ShapeError when a size is not positive or num_heads does not divide width.
@@ -39,6 +44,8 @@ class Gpt2 : public Module {
 
   // Logits of the last position, [B, V].
   Tensor next_logits(const Tensor& ids_BT) const;
+
+  void set_recompute(Recompute recompute) { recompute_ = recompute; }
 
   const Gpt2Config& config() const { return config_; }
   // How many parameters a config has, without building it.
@@ -55,6 +62,7 @@ class Gpt2 : public Module {
   const Tensor& head() const;
 
   Gpt2Config config_;
+  Recompute recompute_ = Recompute::None;
   Embedding wte_;
   Embedding wpe_;
   Dropout dropout_;

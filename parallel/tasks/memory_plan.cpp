@@ -14,9 +14,14 @@ double activation_bytes(const Gpt2Config& model, const PretrainOptions& options,
   const double statistics = options.dtype == DType::F64 ? 8 : 4;
   const auto layers = static_cast<double>(model.num_layers);
   const auto width = static_cast<double>(model.width);
-  const double of_layer = 16 * width * element + static_cast<double>(model.num_heads) * statistics;
+  const double widths = options.recompute == Recompute::Selective ? 12 : 16;
+  const double of_layer =
+      widths * width * element + static_cast<double>(model.num_heads) * statistics;
+  const double of_layers = options.recompute == Recompute::Full
+                               ? (layers - 1) * 2 * width * element + of_layer
+                               : layers * of_layer;
   // The first residual sum and the last norm; ids and targets are i64.
-  const double a_token = layers * of_layer + 2 * width * element + 2 * sizeof(int64_t);
+  const double a_token = of_layers + 2 * width * element + 2 * sizeof(int64_t);
   return sequences * static_cast<double>(options.sequence_length) * a_token;
 }
 

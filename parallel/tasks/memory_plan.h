@@ -21,7 +21,9 @@ struct MemoryPlan {
 
 // A lower bound that real runs exceed by little: a layer keeps 16 widths a token (two norms, two
 // residual sums, three of q, k, v, the mixed values, four each side of GELU) and attention's
-// log-sum-exp; temporaries of single ops come on top. num_tokens: of the data, both splits.
+// log-sum-exp; temporaries of single ops come on top. Selective recompute leaves out GELU's result,
+// full recompute keeps two widths of every layer but the one at work. num_tokens: of the data, both
+// splits.
 MemoryPlan plan_memory(const Gpt2Config& model, const PretrainOptions& options, int64_t dp,
                        int64_t num_tokens);
 

@@ -80,6 +80,7 @@ PretrainTask::PretrainTask(const Gpt2Config& model, const PretrainOptions& optio
                 "pretrain: batch.micro_batch_size must not be negative; got {}",
                 options_.micro_batch_size);
   parameters_.initialise(options_.seed);
+  model_.set_recompute(options_.recompute);
   batches_ = [this](int64_t step, int64_t first, int64_t count) {
     return random_windows(data_.train, options_.sequence_length, options_.seed, step, first, count);
   };

@@ -25,7 +25,7 @@ struct PretrainOptions {
   int64_t sequences = 0;     // of an optimizer step, over all ranks
   int64_t sequence_length = 0;
   int64_t micro_batch_size = 0;  // sequences of one forward on a rank; 0: all of its share
-  int64_t total_steps = 0;
+  Recompute recompute = Recompute::None;
   int64_t validation_sequences = 0;  // windows of a validation; 0: the whole split
   AdamWOptions optimizer;
   Schedule schedule;

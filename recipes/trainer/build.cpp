@@ -6,6 +6,22 @@
 
 namespace obelisk {
 
+namespace {
+
+parallel::Recompute build_recompute(recipe::Train::Recompute recompute) {
+  switch (recompute) {
+    case recipe::Train::NONE:
+      return parallel::Recompute::None;
+    case recipe::Train::SELECTIVE:
+      return parallel::Recompute::Selective;
+    case recipe::Train::FULL:
+      break;
+  }
+  return parallel::Recompute::Full;
+}
+
+}  // namespace
+
 std::shared_ptr<const Tokenizer> build_tokenizer(const recipe::Tokenizer& tokenizer,
                                                  std::string_view text) {
   if (tokenizer.kind() == recipe::Tokenizer::BYTE) return make_byte_tokenizer();
@@ -33,6 +49,7 @@ parallel::PretrainOptions build_pretrain_options(const recipe::Recipe& recipe) {
   parallel::PretrainOptions options;
   options.seed = static_cast<uint64_t>(recipe.seed());
   options.dtype = train.precision() == recipe::Train::F64 ? DType::F64 : DType::F32;
+  options.recompute = build_recompute(train.recompute());
   options.sequences = recipe.batch().sequences();
   options.sequence_length = recipe.batch().sequence_length();
   options.micro_batch_size = recipe.batch().micro_batch_size();

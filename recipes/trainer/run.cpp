@@ -12,6 +12,7 @@
 #include "framework/train/loop.h"
 #include "framework/train/report.h"
 #include "framework/train/run_folder.h"
+#include "framework/train/tensorboard.h"
 #include "ops/common/isa.h"
 #include "recipes/trainer/build.h"
 #include "recipes/trainer/plan.h"
@@ -60,12 +61,14 @@ class Surface : public LoopObserver {
         [this](log::Level level, std::string_view text) { console_->message(level, text); });
     console_->head(facts);
     report_.emplace(facts);
+    tensorboard_.emplace(folder.path());
     report_path_ = folder.file("report.html");
     write_file(folder.file("recipe.yaml"), facts.resolved_recipe);
   }
 
   void on_step(const StepRecord& record, bool logged) override {
     if (logged) events_.step(record);
+    if (logged && tensorboard_) tensorboard_->step(record);
     if (console_) console_->step(record);
     if (report_) report_->step(record);
   }
@@ -73,6 +76,7 @@ class Surface : public LoopObserver {
   void on_validation(const ValidationRecord& record) override {
     events_.validation(record);
     if (console_) console_->validation(record);
+    if (tensorboard_) tensorboard_->validation(record);
     if (!report_) return;
     report_->validation(record);
     report_->write(report_path_);
@@ -94,6 +98,7 @@ class Surface : public LoopObserver {
   std::optional<Console> console_;
   std::optional<log::Route> route_;
   std::optional<RunReport> report_;
+  std::optional<TensorBoardFile> tensorboard_;
   std::string report_path_;
 };
 

@@ -74,12 +74,14 @@ class StopAtLastStep : public LoopObserver {
   int64_t steps_;
 };
 
-void expect_quiet(DType dtype, int64_t micro_batch_size, double dropout) {
+void expect_quiet(DType dtype, int64_t micro_batch_size, double dropout,
+                  Recompute recompute = Recompute::None) {
   ExecContext context({.num_threads = 2});
   ExecScope scope(context);
   const ProcessMesh mesh({.dp = 1}, self_communicator());
   PretrainOptions options = tiny_options(dtype);
   options.micro_batch_size = micro_batch_size;
+  options.recompute = recompute;
   const TinyTask tiny(options, mesh, [&](Gpt2Config& model) { model.dropout = dropout; });
   const std::string path =
       (std::filesystem::temp_directory_path() / ("events_" + std::to_string(getpid()))).string();
@@ -98,6 +100,10 @@ void expect_quiet(DType dtype, int64_t micro_batch_size, double dropout) {
 TEST(NoAllocation, InF32) { expect_quiet(DType::F32, 0, 0.0); }
 TEST(NoAllocation, InF64) { expect_quiet(DType::F64, 0, 0.0); }
 TEST(NoAllocation, WithMicroBatchesAndDropout) { expect_quiet(DType::F32, 2, 0.1); }
+TEST(NoAllocation, WithRecompute) {
+  expect_quiet(DType::F32, 2, 0.1, Recompute::Selective);
+  expect_quiet(DType::F32, 2, 0.1, Recompute::Full);
+}
 
 }  // namespace
 }  // namespace obelisk::parallel

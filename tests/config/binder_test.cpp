@@ -47,7 +47,7 @@ const Case kKeys[] = {
      "r.yaml:1:1: unknown section 'modle' at the top level; did you mean 'model'?"},
     {"unknown_empty", "train: {steps: 5, \"\": 1}",
      "r.yaml:1:19: unknown key '' in 'train'; known here: steps, time_limit_seconds, log_every, "
-     "validate_every, validation_sequences and precision"},
+     "validate_every, validation_sequences, precision and recompute"},
     {"misplaced", "train: {steps: 5, warmup_steps: 5}",
      "r.yaml:1:19: unknown key 'warmup_steps' in 'train'; 'warmup_steps' belongs in 'optimizer'"},
     {"misplaced_many", "kind: 5",

@@ -120,6 +120,17 @@ TEST(SameLosses, BitForBitOnOneAndTwoThreads) {
   }
 }
 
+TEST(SameLosses, BitForBitWithRecompute) {
+  const TempFolder temp;
+  const RunCurve none = run_tiny(temp, "none", {"model.dropout=0.1", "train.steps=20"}, 0);
+  for (const char* recompute : {"selective", "full"}) {
+    SCOPED_TRACE(recompute);
+    const std::string key = "train.recompute=" + std::string(recompute);
+    expect_bitwise(none,
+                   run_tiny(temp, recompute, {"model.dropout=0.1", "train.steps=20", key}, 0));
+  }
+}
+
 TEST(SameLosses, FromTheResolvedRecipe) {
   const TempFolder temp;
   const RunCurve first =

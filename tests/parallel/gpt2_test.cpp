@@ -236,5 +236,45 @@ TEST(PretrainTest, SkipsUpdatesThatAreNotFinite) {
   EXPECT_EQ(0, std::memcmp(before.data(), values.data<float>(), before.size() * sizeof(float)));
 }
 
+// Losses and every gradient of three steps, and the peak of tensor memory.
+struct Trained {
+  std::vector<double> losses;
+  std::vector<float> gradients;
+  int64_t peak = 0;
+};
+
+Trained train(Recompute recompute, int threads) {
+  ExecContext context({.num_threads = threads});
+  ExecScope scope(context);
+  const ProcessMesh mesh({.dp = 1}, self_communicator());
+  PretrainOptions options = tiny_options(DType::F32);
+  options.recompute = recompute;
+  options.sequence_length = 64;
+  options.micro_batch_size = 4;
+  const TinyTask tiny(options, mesh, [](Gpt2Config& model) {
+    model.dropout = 0.2;
+    model.num_layers = 6;
+    model.context_length = 64;
+  });
+  Trained trained;
+  trained.losses = tiny.losses(3);
+  const Tensor& gradients = tiny.task->parameters().gradients();
+  trained.gradients.assign(gradients.data<float>(), gradients.data<float>() + gradients.numel());
+  trained.peak = tiny.task->memory_bytes();
+  return trained;
+}
+
+TEST(Gpt2Test, RecomputeKeepsEveryBitAndSavesMemory) {
+  const Trained none = train(Recompute::None, 2);
+  const Trained selective = train(Recompute::Selective, 2);
+  const Trained full = train(Recompute::Full, 1);
+  EXPECT_EQ(none.losses, selective.losses);
+  EXPECT_EQ(none.gradients, selective.gradients);
+  EXPECT_EQ(none.losses, full.losses);
+  EXPECT_EQ(none.gradients, full.gradients);
+  EXPECT_LT(static_cast<double>(selective.peak), 0.87 * static_cast<double>(none.peak));
+  EXPECT_LT(static_cast<double>(full.peak), 0.6 * static_cast<double>(none.peak));
+}
+
 }  // namespace
 }  // namespace obelisk::parallel

@@ -33,15 +33,17 @@ TEST(MemoryPlan, IsALowerBoundNearTheMeasuredPeak) {
   options.sequence_length = 128;
   for (const bool bias : {true, false}) {
     for (const DType dtype : {DType::F32, DType::F64}) {
-      for (const int64_t micro : {0, 2}) {
+      for (const auto recompute : {Recompute::None, Recompute::Selective, Recompute::Full}) {
         model.bias = bias;
         model.tied_head = bias;
         options.dtype = dtype;
-        options.micro_batch_size = micro;
+        options.recompute = recompute;
+        options.micro_batch_size = dtype == DType::F32 ? 2 : 0;
         const Measured measured = measure(model, options);
-        SCOPED_TRACE(fmt::format("bias {}, {}, micro-batch {}", bias, to_string(dtype), micro));
+        SCOPED_TRACE(fmt::format("bias {}, {}, recompute {}", bias, to_string(dtype),
+                                 static_cast<int>(recompute)));
         EXPECT_LE(measured.planned, measured.peak);
-        EXPECT_GE(measured.planned, 0.75 * measured.peak);
+        EXPECT_GE(measured.planned, 0.7 * measured.peak);
       }
     }
   }

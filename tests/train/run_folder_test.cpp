@@ -11,6 +11,7 @@
 #include <filesystem>
 
 #include "framework/base/error.h"
+#include "framework/base/output_file.h"
 #include "tests/train/temp_folder.h"
 
 namespace obelisk {
