@@ -30,6 +30,11 @@ find_path(NLOHMANN_INCLUDE_DIR nlohmann/json.hpp)
 obelisk_require(nlohmann-json3-dev NLOHMANN_INCLUDE_DIR)
 find_package(GTest CONFIG QUIET)
 obelisk_require("libgtest-dev libgmock-dev" GTest_FOUND)
+# Only op_bench needs it.
+find_package(benchmark CONFIG QUIET)
+if(NOT benchmark_FOUND)
+  message(STATUS "Without the Debian package 'libbenchmark-dev' there is no op_bench")
+endif()
 
 find_program(CCACHE_PROGRAM ccache)
 if(CCACHE_PROGRAM)

@@ -1,0 +1,89 @@
+#include "ops/common/peak.h"
+
+#include <algorithm>
+#include <chrono>
+
+#include "framework/tensor/tensor.h"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "ops/common/peak.cpp"
+#include <hwy/foreach_target.h>
+#include <hwy/highway.h>
+
+HWY_BEFORE_NAMESPACE();
+namespace obelisk::ops::HWY_NAMESPACE {
+namespace hn = hwy::HWY_NAMESPACE;
+
+// `rounds` times 12 independent chains; returns the operations done. `sink` keeps the work alive.
+double multiply_add_chains(int64_t rounds, float* sink) {
+  const hn::ScalableTag<float> d;
+  // Latency 4 times rate 2 asks for 8 chains; 12 leave slack and still fit 16 registers.
+  auto s0 = hn::Set(d, sink[0]), s1 = s0, s2 = s0, s3 = s0, s4 = s0, s5 = s0;
+  auto s6 = s0, s7 = s0, s8 = s0, s9 = s0, s10 = s0, s11 = s0;
+  const auto a = hn::Set(d, 0.999f), b = hn::Set(d, 1e-3f);
+  for (int64_t i = 0; i < rounds; ++i) {
+    s0 = hn::MulAdd(s0, a, b), s1 = hn::MulAdd(s1, a, b), s2 = hn::MulAdd(s2, a, b);
+    s3 = hn::MulAdd(s3, a, b), s4 = hn::MulAdd(s4, a, b), s5 = hn::MulAdd(s5, a, b);
+    s6 = hn::MulAdd(s6, a, b), s7 = hn::MulAdd(s7, a, b), s8 = hn::MulAdd(s8, a, b);
+    s9 = hn::MulAdd(s9, a, b), s10 = hn::MulAdd(s10, a, b), s11 = hn::MulAdd(s11, a, b);
+  }
+  const auto sum = hn::Add(hn::Add(hn::Add(s0, s1), hn::Add(s2, s3)),
+                           hn::Add(hn::Add(hn::Add(s4, s5), hn::Add(s6, s7)),
+                                   hn::Add(hn::Add(s8, s9), hn::Add(s10, s11))));
+  sink[0] = hn::GetLane(hn::SumOfLanes(d, sum));
+  return 2.0 * 12.0 * static_cast<double>(rounds) * static_cast<double>(hn::Lanes(d));
+}
+
+}  // namespace obelisk::ops::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace obelisk::ops {
+namespace {
+
+HWY_EXPORT(multiply_add_chains);
+
+constexpr int64_t kSinkStride = 16;  // floats: a cache line for each thread
+
+struct Try {
+  double seconds, operations;
+};
+
+Try run_chains(const ExecContext& context, int64_t rounds, const Tensor& sinks) {
+  const int threads = context.num_threads();
+  Try result{0, 24.0 * static_cast<double>(rounds) * threads};
+  const auto begin = std::chrono::steady_clock::now();
+  context.parallel_for(threads, 1, [&](int64_t first, int64_t last) {
+    for (int64_t i = first; i < last; ++i) {
+      float* sink = sinks.data<float>() + i * kSinkStride;
+      sink[1] = static_cast<float>(HWY_DYNAMIC_DISPATCH(multiply_add_chains)(rounds, sink) /
+                                   (24.0 * static_cast<double>(rounds)));
+    }
+  });
+  result.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  result.operations *= sinks.data<float>()[1];  // lanes of a vector
+  return result;
+}
+
+}  // namespace
+
+double measure_multiply_add_rate(const ExecContext& context, double seconds) {
+  const Tensor sinks = full({context.num_threads() * kSinkStride}, DType::F32, 1.0);
+  constexpr int kTries = 5;
+  int64_t rounds = 1000;
+  Try one = run_chains(context, rounds, sinks);
+  // Long enough to matter beside the waking of threads.
+  while (one.seconds < 1e-3) one = run_chains(context, rounds *= 2, sinks);
+  const double wanted = std::max(1e-3, seconds / (kTries + 1));
+  rounds = std::max<int64_t>(
+      1, static_cast<int64_t>(static_cast<double>(rounds) * wanted / one.seconds));
+  double best = 0;
+  for (int i = 0; i < kTries; ++i) {
+    one = run_chains(context, rounds, sinks);
+    best = std::max(best, one.operations / one.seconds);
+  }
+  return best;
+}
+
+}  // namespace obelisk::ops
+#endif
