@@ -28,9 +28,9 @@ Measured measure(const Gpt2Config& model, const PretrainOptions& options) {
 
 TEST(MemoryPlan, IsALowerBoundNearTheMeasuredPeak) {
   Gpt2Config model{
-      .context_length = 128, .num_layers = 4, .num_heads = 4, .width = 128, .dropout = 0.1};
+      .context_length = 64, .num_layers = 4, .num_heads = 2, .width = 64, .dropout = 0.1};
   PretrainOptions options = tiny_options(DType::F32);
-  options.sequence_length = 128;
+  options.sequence_length = 64;
   for (const bool bias : {true, false}) {
     for (const DType dtype : {DType::F32, DType::F64}) {
       for (const auto recompute : {Recompute::None, Recompute::Selective, Recompute::Full}) {
