@@ -54,7 +54,18 @@ std::string TraceFile::path_in(const std::string& folder, int rank) {
   return fmt::format("{}/trace.rank{}.json", folder, rank);
 }
 
+void TraceFile::keep_first_step() {
+  for (const Event& event : events_)
+    first_records_.push_back({.name = event.name,
+                              .category = event.category,
+                              .path = event.path == nullptr ? "" : *event.path,
+                              .step = first_step_,
+                              .begin = microseconds(event.begin - midnight_),
+                              .duration = microseconds(event.end - event.begin)});
+}
+
 void TraceFile::write_step(int64_t step) {
+  if (step == first_step_) keep_first_step();
   text_.clear();
   auto to = std::back_inserter(text_);
   if (!file_) {

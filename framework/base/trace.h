@@ -23,6 +23,13 @@
 
 namespace obelisk {
 
+// A span as it was written, for whoever shows it.
+struct TraceRecord {
+  std::string name, category, path;
+  int64_t step = 0;
+  double begin = 0, duration = 0;  // microseconds; begin counts as ts does
+};
+
 class TraceFile {
  public:
   // Records steps [first_step, first_step + num_steps) of this thread; steps count from 1. The file
@@ -35,6 +42,9 @@ class TraceFile {
 
   // "<folder>/trace.rank<k>.json"
   static std::string path_in(const std::string& folder, int rank);
+
+  // The spans of the first chosen step, inner ones before outer ones; none before its end.
+  const std::vector<TraceRecord>& first_step() const { return first_records_; }
 
  private:
   friend class TraceSpan;
@@ -54,6 +64,7 @@ class TraceFile {
   }
   bool wants(int64_t step) const { return step >= first_step_ && step < end_step_; }
   void write_step(int64_t step);
+  void keep_first_step();
 
   const std::string path_;
   const int rank_;
@@ -61,6 +72,7 @@ class TraceFile {
   const Clock::time_point midnight_;
   std::optional<OutputFile> file_;
   std::vector<Event> events_;
+  std::vector<TraceRecord> first_records_;
   std::string text_;
 
   static thread_local constinit TraceFile* installed_;

@@ -32,6 +32,11 @@
 
 namespace obelisk {
 
+// What training keeps from step to step.
+struct StateBytes {
+  double weights = 0, gradients = 0, moments = 0;
+};
+
 // Known when a run starts.
 struct RunFacts {
   std::string recipe;           // path of the recipe
@@ -46,6 +51,9 @@ struct RunFacts {
   double time_limit_seconds = 0;  // 0: only steps end it
   MachineInfo machine;
   std::vector<std::pair<std::string, std::string>> libraries;  // name, version
+  double flops_per_token = 0;                                  // of a training step
+  double peak_flops = 0;  // f32 multiply-adds of all ranks a second, measured; 0: not
+  StateBytes state;       // of a rank
 };
 
 // Seconds of one step, by what they went into.

@@ -12,6 +12,7 @@
 #include "framework/train/report_chart.h"
 #include "framework/train/report_page.h"
 #include "framework/train/report_text.h"
+#include "framework/train/report_timeline.h"
 #include "framework/train/run_folder.h"
 
 namespace obelisk {
@@ -49,6 +50,34 @@ Chart measured(const char* title, const char* unit, const char* name, const Seri
   return chart;
 }
 
+struct Share {
+  std::string name;
+  double amount;
+};
+
+// A bar cut into shares, with a legend; what is not positive is left out.
+std::string share_bar(const char* title, const std::vector<Share>& shares,
+                      std::string (*text)(double)) {
+  double total = 0;
+  for (const Share& share : shares) total += std::max(0.0, share.amount);
+  if (!(total > 0)) return "";
+  std::string bar, legend;
+  for (size_t i = 0; i < shares.size(); ++i) {
+    const auto& [name, amount] = shares[i];
+    if (!(amount > 0)) continue;
+    const double percent = 100 * amount / total;
+    fmt::format_to(std::back_inserter(bar),
+                   R"(<i class="c{}" style="width:{:.2f}%" title="{} {:.1f}%"></i>)", i, percent,
+                   name, percent);
+    fmt::format_to(std::back_inserter(legend),
+                   R"(<span><i class="c{}"></i>{} {:.1f}% <span>{}</span></span>)", i, name,
+                   percent, text(amount));
+  }
+  return fmt::format(
+      "<section><h2>{}</h2><div class=\"bar\">{}</div><div class=\"shares\">{}</div></section>\n",
+      title, bar, legend);
+}
+
 void append_row(std::string& out, const char* label, const std::string& value) {
   if (value.empty()) return;
   fmt::format_to(std::back_inserter(out), "<tr><th>{}</th><td>{}</td></tr>\n", html_escape(label),
@@ -76,6 +105,11 @@ void RunReport::validation(const ValidationRecord& record) {
   last_validation_ = record;
   validation_loss_.add(static_cast<double>(record.step), record.loss);
   validation_seconds_ += record.seconds;
+}
+
+void RunReport::timeline(std::span<const TraceRecord> spans) {
+  timeline_.clear();
+  append_timeline(timeline_, spans);
 }
 
 void RunReport::finish(RunResult result) { result_ = std::move(result); }
@@ -121,6 +155,11 @@ std::string RunReport::tiles() const {
     if (step_seconds_ > 0)
       tile("tokens a second", count_text(step_tokens_ / step_seconds_),
            fmt::format("{:.3g} s a step", step_seconds_ / steps));
+    if (step_seconds_ > 0 && facts_.peak_flops > 0)
+      tile("share of peak",
+           fmt::format("{:.0f}%", 100 * step_tokens_ / step_seconds_ * facts_.flops_per_token /
+                                      facts_.peak_flops),
+           fmt::format("of {} flop/s, f32", count_text(facts_.peak_flops)));
   }
   tile("time", duration_text(result_ ? result_->seconds : step_seconds_ + validation_seconds_),
        fmt::format("{} tokens", count_text(static_cast<double>(last_.tokens_seen))));
@@ -160,37 +199,29 @@ std::string RunReport::charts() const {
 }
 
 std::string RunReport::phase_bar() const {
-  struct Share {
-    std::string name;
-    double seconds;
-  };
   std::vector<Share> shares;
   double other = step_seconds_;
   for (const auto& [name, member] : kPhases) {
     shares.push_back({name, phases_.*member});
     other -= phases_.*member;
   }
-  shares.push_back({"other", std::max(0.0, other)});
-  double total = 0;
-  for (const Share& share : shares) total += share.seconds;
-  if (!(total > 0)) return "";
+  shares.push_back({"other", other});
+  return share_bar("Where the time of the steps went", shares,
+                   [](double seconds) { return fmt::format("{:.3g} s", seconds); });
+}
 
-  std::string bar, legend;
-  for (size_t i = 0; i < shares.size(); ++i) {
-    const auto& [name, seconds] = shares[i];
-    if (!(seconds > 0)) continue;
-    const double percent = 100 * seconds / total;
-    fmt::format_to(std::back_inserter(bar),
-                   R"(<i class="c{}" style="width:{:.2f}%" title="{} {:.1f}%"></i>)", i, percent,
-                   name, percent);
-    fmt::format_to(std::back_inserter(legend),
-                   R"(<span><i class="c{}"></i>{} {:.1f}% <span>{:.3g} s</span></span>)", i, name,
-                   percent, seconds);
-  }
-  return fmt::format(
-      "<section><h2>Where the time of the steps went</h2><div class=\"bar\">{}</div>"
-      "<div class=\"shares\">{}</div></section>\n",
-      bar, legend);
+std::string RunReport::memory_bar() const {
+  const StateBytes& state = facts_.state;
+  const double held = state.weights + state.gradients + state.moments;
+  if (!(held > 0) || peak_memory_ <= 0) return "";
+  // The state is known from sizes, the peak is measured: the rest is what a step takes and gives
+  // back.
+  return share_bar("Peak memory of rank 0",
+                   {{"weights", state.weights},
+                    {"gradients", state.gradients},
+                    {"moments", state.moments},
+                    {"activations and temporaries", static_cast<double>(peak_memory_) - held}},
+                   bytes_text);
 }
 
 std::string RunReport::texts() const {
@@ -237,7 +268,8 @@ std::string RunReport::html() const {
   out += html_escape(recipe_name(facts_.recipe)) + " - obelisk run</title>\n<style>";
   out += kReportStyle;
   out += "</style>\n</head>\n<body>\n";
-  out += head() + tiles() + charts() + phase_bar() + texts() + facts_table();
+  out += head() + tiles() + charts() + phase_bar() + memory_bar() + timeline_ + texts() +
+         facts_table();
   out += "<script>";
   out += kReportScript;
   out += "</script>\n</body>\n</html>\n";

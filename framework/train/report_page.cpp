@@ -69,6 +69,10 @@ path.line1 { stroke: var(--blue); } path.line2 { stroke: var(--orange); }
 section { padding: 14px 16px; margin-top: 12px; }
 .bar { display: flex; gap: 2px; height: 22px; border-radius: 5px; overflow: hidden; }
 .bar i { display: block; min-width: 1px; }
+.line { position: relative; height: 24px; margin-bottom: 4px; overflow: hidden;
+  background: var(--grid); border-radius: 5px; }
+.line i { position: absolute; top: 0; bottom: 0; min-width: 1px; overflow: hidden; padding-left: 4px;
+  font: 12px/24px system-ui, sans-serif; color: #fff; white-space: nowrap; }
 .shares { display: flex; flex-wrap: wrap; gap: 4px 24px; margin-top: 10px; font-size: 13px; }
 .shares i { display: inline-block; width: 10px; height: 10px; border-radius: 2px;
   margin-right: 7px; }

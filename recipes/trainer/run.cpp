@@ -14,6 +14,7 @@
 #include "framework/train/run_folder.h"
 #include "framework/train/tensorboard.h"
 #include "ops/common/isa.h"
+#include "ops/common/peak.h"
 #include "recipes/trainer/build.h"
 #include "recipes/trainer/plan.h"
 
@@ -41,6 +42,15 @@ RunFolder open_folder(const std::string& base, parallel::Communicator& world) {
 std::vector<std::pair<std::string, std::string>> library_versions() {
   return {{"MPI", parallel::mpi_version()},
           {"Highway", fmt::format("{}.{} ({})", HWY_MAJOR, HWY_MINOR, ops::active_isa())}};
+}
+
+// What all ranks multiply and add a second when all do it at once.
+double peak_flops(ExecContext& context, parallel::Communicator& world) {
+  constexpr double kSeconds = 0.05;
+  world.barrier();
+  const Tensor sum = full({}, DType::F64, ops::measure_multiply_add_rate(context, kSeconds));
+  world.all_reduce(sum);
+  return sum.item<double>();
 }
 
 // Everyone who is told of steps on this rank.
@@ -82,8 +92,9 @@ class Surface : public LoopObserver {
     report_->write(report_path_);
   }
 
-  void finish(RunResult result) {
+  void finish(RunResult result, const TraceFile& trace) {
     if (report_) {
+      report_->timeline(trace.first_step());
       result.report = report_path_;
       report_->finish(result);
       report_->write(report_path_);
@@ -132,7 +143,13 @@ int run_recipe(const std::string& file, const LoadedRecipe& loaded,
                        .steps = train.steps(),
                        .time_limit_seconds = train.time_limit_seconds(),
                        .machine = machine_info(),
-                       .libraries = library_versions()};
+                       .libraries = library_versions(),
+                       .flops_per_token = parallel::Gpt2::training_flops_per_token(
+                           plan.model, plan.options.sequence_length),
+                       .peak_flops = peak_flops(context, *world),
+                       .state = {.weights = plan.memory.weights,
+                                 .gradients = plan.memory.gradients,
+                                 .moments = plan.memory.moments}};
   Surface surface(facts, folder, world->rank(), train.log_every());
   constexpr int64_t kFirstTracedStep = 3;  // the first two take memory
   const TraceFile trace(TraceFile::path_in(folder.path(), world->rank()), world->rank(),
@@ -150,10 +167,10 @@ int run_recipe(const std::string& file, const LoadedRecipe& loaded,
   } catch (const std::exception& error) {
     result.ending = Ending::Failed;
     result.error = error.what();
-    surface.finish(result);
+    surface.finish(result, trace);
     throw;
   }
-  surface.finish(result);
+  surface.finish(result, trace);
   world->barrier();
   return StopSignals::terminate_asked() ? 143 : 0;
 }

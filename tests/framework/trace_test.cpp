@@ -66,6 +66,22 @@ TEST_F(Trace, EventsFollowTheFormatAndNest) {
   EXPECT_GE(events[3]["dur"].get<double>(), events[1]["dur"].get<double>());
 }
 
+TEST_F(Trace, KeepsTheFirstChosenStep) {
+  const TraceFile file(path_, 0, 3, 2);
+  for (int64_t step = 1; step <= 2; ++step) work(step);
+  EXPECT_TRUE(file.first_step().empty());
+  for (int64_t step = 3; step <= 6; ++step) work(step);
+  ASSERT_EQ(file.first_step().size(), 3u);
+  const TraceRecord &op = file.first_step()[0], &step = file.first_step()[2];
+  EXPECT_EQ(op.name, "matmul");
+  EXPECT_EQ(op.category, "op");
+  EXPECT_EQ(op.path, "layers.0.attn");
+  EXPECT_EQ(step.category, "step");
+  EXPECT_EQ(step.step, 3);
+  EXPECT_LE(step.begin, op.begin);
+  EXPECT_GE(step.duration, op.duration);
+}
+
 TEST_F(Trace, WritesNothingWhenNoStepIsChosen) {
   {
     const TraceFile file(path_, 0, 3, 0);

@@ -116,6 +116,48 @@ TEST(RunReport, BestValidationIsNamedWhenItIsNotTheLast) {
   EXPECT_THAT(report.html(), HasSubstr("<b>3.0000</b><span>best 2.0000 at 10</span>"));
 }
 
+TEST(RunReport, ShareOfPeakAndMemory) {
+  RunFacts facts = some_facts();
+  facts.flops_per_token = 1e6;
+  facts.peak_flops = 200e9;
+  facts.state = {.weights = 50 << 20, .gradients = 50 << 20, .moments = 100 << 20};
+  RunReport report(facts);
+  report.step(step_at(1, 2.0));  // 40960 tokens a second, 300 MiB
+  const std::string html = report.html();
+  expect_balanced(without(html, "<script>", "</script>"));
+  EXPECT_THAT(html, HasSubstr("<span>share of peak</span><b>20%</b>"));
+  EXPECT_THAT(html, HasSubstr("of 200G flop/s, f32"));
+  EXPECT_THAT(html, HasSubstr("weights 16.7% <span>50 MiB</span>"));
+  EXPECT_THAT(html, HasSubstr("moments 33.3% <span>100 MiB</span>"));
+  EXPECT_THAT(html, HasSubstr("activations and temporaries 33.3% <span>100 MiB</span>"));
+  const std::string plain = RunReport(some_facts()).html();
+  EXPECT_THAT(plain, Not(HasSubstr("share of peak")));
+  EXPECT_THAT(plain, Not(HasSubstr("Peak memory of")));
+}
+
+TEST(RunReport, TimelineOfAStep) {
+  RunReport report(some_facts());
+  const std::vector<TraceRecord> spans = {
+      {"mul", "op", "", 3, 1100, 100},
+      {"matmul", "op", "layers.0<", 3, 1000, 500},  // holds mul
+      {"gelu", "op", "", 3, 1500, 250},
+      {"forward", "phase", "", 3, 1000, 900},
+      {"step", "step", "", 3, 1000, 1000},
+  };
+  report.timeline(spans);
+  const std::string html = report.html();
+  expect_balanced(without(html, "<script>", "</script>"));
+  EXPECT_THAT(html, HasSubstr("Time line of step 3 <span class=\"unit\">1 ms"));
+  EXPECT_THAT(html,
+              HasSubstr("left:0.000%;width:50.000%\" title=\"matmul in layers.0&lt;: 0.500 ms"));
+  EXPECT_THAT(html, HasSubstr("left:50.000%;width:25.000%\" title=\"gelu: 0.250 ms"));
+  EXPECT_THAT(html, HasSubstr("left:0.000%;width:90.000%\" title=\"forward: 0.900 ms\">forward<"));
+  EXPECT_THAT(html, HasSubstr("matmul 50.0% <span>0.5 ms</span>"));
+  EXPECT_THAT(html, Not(HasSubstr("title=\"mul:")));
+  report.timeline({});
+  EXPECT_THAT(report.html(), Not(HasSubstr("Time line")));
+}
+
 TEST(RunReport, NothingHappenedYet) {
   const RunReport report(some_facts());
   const std::string html = report.html();
