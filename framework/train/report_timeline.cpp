@@ -60,11 +60,11 @@ size_t colour_of(const std::string& name, const std::vector<OpTotal>& ranking) {
 void append_bar(std::string& out, const TraceRecord& span, const TraceRecord& step, size_t colour,
                 std::string_view label) {
   const std::string where = span.path.empty() ? "" : " in " + html_escape(span.path);
-  fmt::format_to(std::back_inserter(out),
-                 R"(<i class="c{}" style="left:{:.3f}%;width:{:.3f}%" title="{}{}: {:.3f} ms">{}</i>)",
-                 colour, 100 * (span.begin - step.begin) / step.duration,
-                 100 * span.duration / step.duration, html_escape(span.name), where,
-                 span.duration / 1e3, html_escape(label));
+  fmt::format_to(
+      std::back_inserter(out),
+      R"(<i class="c{}" style="left:{:.3f}%;width:{:.3f}%" title="{}{}: {:.3f} ms">{}</i>)", colour,
+      100 * (span.begin - step.begin) / step.duration, 100 * span.duration / step.duration,
+      html_escape(span.name), where, span.duration / 1e3, html_escape(label));
 }
 
 void append_legend(std::string& out, const std::vector<OpTotal>& ranking, double step_time) {
