@@ -12,7 +12,8 @@ namespace obelisk {
 int64_t allocation_count() { return calls.load(); }
 }  // namespace obelisk
 
-// The array and nothrow forms of the standard library end in these; over-aligned blocks do not, and
+// The array forms of the standard library end in these. The nothrow form is here too, because a
+// sanitizer's own would hand out blocks that these free() calls do not know. Over-aligned blocks
 // are not counted.
 void* operator new(std::size_t size) {
   calls.fetch_add(1, std::memory_order_relaxed);
@@ -20,5 +21,11 @@ void* operator new(std::size_t size) {
   throw std::bad_alloc();
 }
 
+void* operator new(std::size_t size, const std::nothrow_t&) noexcept {
+  calls.fetch_add(1, std::memory_order_relaxed);
+  return std::malloc(size == 0 ? 1 : size);
+}
+
 void operator delete(void* block) noexcept { std::free(block); }
+void operator delete(void* block, const std::nothrow_t&) noexcept { std::free(block); }
 void operator delete(void* block, std::size_t) noexcept { std::free(block); }
