@@ -4,7 +4,7 @@ namespace obelisk {
 
 TensorSpec spec_of(const Tensor& tensor) {
   if (!tensor.defined()) return {{}, DType::F32, false};
-  return {to_dims(tensor.shape()), tensor.dtype(), true};
+  return {tensor.dims(), tensor.dtype(), true};
 }
 
 std::string to_string(const TensorSpec& spec) {

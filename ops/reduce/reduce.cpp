@@ -34,9 +34,9 @@ struct Groups {
   }
 };
 
-Shape keepdim_shape(const Shape& shape, int64_t dims) {
-  Shape result;
-  for (int i = 0; i < shape.size(); ++i) result.push_back(is_reduced(dims, i) ? 1 : shape[i]);
+DimShape keepdim_shape(const DimShape& shape, int64_t dims) {
+  DimShape result;
+  for (int i = 0; i < shape.size(); ++i) result.push_back(is_reduced(dims, i) ? Dim(1) : shape[i]);
   return result;
 }
 
@@ -167,7 +167,7 @@ void max_backward_kernel(const KernelArgs& args) {
 
 // dy spread over the dims that were reduced.
 Tensor spread_back(const Tensor& dy, const Tensor& x, int64_t dims) {
-  return broadcast_to(reshape(dy, keepdim_shape(x.shape(), dims)), x.shape());
+  return broadcast_to(reshape(dy, keepdim_shape(x.dims(), dims)), x.dims());
 }
 
 void sum_backward(const BackwardArgs& args) {
@@ -192,6 +192,7 @@ constexpr OpDef reduce_op(const char* name, Kernel cpu, Kernel reference, Backwa
   return {.name = name,
           .input_names = kNames,
           .infer = infer_reduce,
+          .parse_attrs = Attrs::parse<ReduceAttrs>,
           .cpu = cpu,
           .reference = reference,
           .backward = backward,
@@ -229,6 +230,7 @@ constinit const OpDef kArgmax{.name = "argmax",
 constinit const OpDef kMaxBackward{.name = "max_backward",
                                    .input_names = kMaxBackwardNames,
                                    .infer = infer_max_backward,
+                                   .parse_attrs = Attrs::parse<ReduceAttrs>,
                                    .cpu = max_backward_kernel,
                                    .reference = max_backward_kernel,
                                    .cost = streaming_cost<2>};
