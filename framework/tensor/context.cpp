@@ -35,10 +35,9 @@ void ExecContext::parallel_for(int64_t n, int64_t grain,
   if (team == 1) return body(0, n);
   std::exception_ptr error;
   std::atomic_flag failed = ATOMIC_FLAG_INIT;
-  const bool ran = pool_.run([&](int thread) {
-    if (thread >= team) return;
-    const int64_t begin = num_blocks * thread / team * grain;
-    const int64_t end = std::min(n, num_blocks * (thread + 1) / team * grain);
+  const bool ran = pool_.run(team, [&](int part) {
+    const int64_t begin = num_blocks * part / team * grain;
+    const int64_t end = std::min(n, num_blocks * (part + 1) / team * grain);
     try {
       body(begin, end);
     } catch (...) {

@@ -36,8 +36,7 @@ T wait_for_change(const std::atomic<T>& value, T old) {
 }  // namespace
 
 ThreadPool::ThreadPool(int num_threads) {
-  for (int index = 1; index < num_threads; ++index)
-    workers_.emplace_back([this, index] { work(index); });
+  for (int index = 1; index < num_threads; ++index) workers_.emplace_back([this] { work(); });
 }
 
 ThreadPool::~ThreadPool() {
@@ -47,30 +46,46 @@ ThreadPool::~ThreadPool() {
   for (std::thread& worker : workers_) worker.join();
 }
 
-bool ThreadPool::run(FunctionRef<void(int)> body) {
+bool ThreadPool::run(int num_parts, FunctionRef<void(int)> body) {
   if (inside_body) return false;
   const std::unique_lock lock(busy_, std::try_to_lock);
   if (!lock) return false;
   body_ = &body;
-  running_.store(static_cast<int32_t>(workers_.size()), std::memory_order_relaxed);
+  unfinished_.store(num_parts, std::memory_order_relaxed);
+  const uint64_t round = round_.load(std::memory_order_relaxed) + uint64_t{1};
+  ticket_.store(round << 32 | static_cast<uint64_t>(num_parts) << 16, std::memory_order_release);
   round_.fetch_add(1, std::memory_order_release);
   round_.notify_all();
   inside_body = true;
-  body(0);
+  run_parts();
   inside_body = false;
-  for (int32_t left = running_.load(std::memory_order_acquire); left != 0;)
-    left = wait_for_change(running_, left);
+  for (int32_t left = unfinished_.load(std::memory_order_acquire); left != 0;)
+    left = wait_for_change(unfinished_, left);
   return true;
 }
 
-void ThreadPool::work(int index) {
+void ThreadPool::run_parts() {
+  uint64_t ticket = ticket_.load(std::memory_order_acquire);
+  while (true) {
+    const uint64_t parts = ticket >> 16 & 0xFFFF, next = ticket & 0xFFFF;
+    if (next == parts) return;
+    if (!ticket_.compare_exchange_weak(ticket, ticket + 1, std::memory_order_acq_rel,
+                                       std::memory_order_acquire))
+      continue;
+    // A claimed part keeps its round alive, and with it the body.
+    (*body_)(static_cast<int>(next));
+    if (unfinished_.fetch_sub(1, std::memory_order_acq_rel) == 1) unfinished_.notify_one();
+    ticket = ticket_.load(std::memory_order_acquire);
+  }
+}
+
+void ThreadPool::work() {
   inside_body = true;
   uint32_t seen = 0;
   while (true) {
     seen = wait_for_change(round_, seen);
     if (stopping_) return;
-    (*body_)(index);
-    if (running_.fetch_sub(1, std::memory_order_acq_rel) == 1) running_.notify_one();
+    run_parts();
   }
 }
 

@@ -2,7 +2,8 @@
 //
 // Not OpenMP: its threads either spin between regions, which on a machine with other work slows a
 // step tenfold and more, or sleep at once, which costs a wake-up a kernel. These spin for a moment
-// and then sleep.
+// and then sleep. And nobody waits for a thread that has not begun: parts are claimed one by one,
+// so the caller does itself what a thread that the system holds back has not come to.
 #pragma once
 
 #include <atomic>
@@ -23,19 +24,24 @@ class ThreadPool {
   ThreadPool(const ThreadPool&) = delete;
   ThreadPool& operator=(const ThreadPool&) = delete;
 
-  // Calls body(0) here and body(1) ... body(num_threads - 1) on the others, and returns when all
-  // are done. Bodies must not throw. False, and nothing is called, when the pool is busy: a call
-  // from inside a body, or from a second thread.
-  bool run(FunctionRef<void(int)> body);
+  // Calls body(0) ... body(num_parts - 1), each once, on this thread and the others, and returns
+  // when all are done. Bodies must not throw. False, and nothing is called, when the pool is busy:
+  // a call from inside a body, or from a second thread. num_parts: at most 65535.
+  bool run(int num_parts, FunctionRef<void(int)> body);
 
  private:
-  void work(int index);
+  void work();
+  // Claims and runs parts of the round in progress until none is left.
+  void run_parts();
 
   std::vector<std::thread> workers_;
   std::mutex busy_;
   const FunctionRef<void(int)>* body_ = nullptr;
-  std::atomic<uint32_t> round_ = 0;   // a change starts the workers
-  std::atomic<int32_t> running_ = 0;  // workers not done with this round
+  std::atomic<uint32_t> round_ = 0;  // a change starts the workers
+  // Round, number of parts, next part: one word, so that a thread that comes late cannot claim a
+  // part of a round that it has not seen the body of.
+  std::atomic<uint64_t> ticket_ = 0;
+  std::atomic<int32_t> unfinished_ = 0;  // parts of this round
   std::atomic<bool> stopping_ = false;
 };
 
