@@ -222,7 +222,7 @@ Dim SymbolTable::parse(std::string_view text) {
       const std::string factor(text.substr(begin, at - begin));
       if (factor.empty() || factor.size() > 18) refuse();
       if (factor.find_first_not_of("0123456789") == std::string::npos) {
-        coefficient *= std::stoll(factor);
+        if (__builtin_mul_overflow(coefficient, std::stoll(factor), &coefficient)) refuse();
       } else if (factor[0] >= '0' && factor[0] <= '9') {
         refuse();
       } else {

@@ -91,8 +91,8 @@ TEST(Dim, ReadsWhatItPrints) {
   const Dim b = table.symbol("B"), t = table.symbol("T_1");
   for (const Dim dim : {Dim(0), Dim(17), b, b * b * 3, b * t * 2 - t + 4, Dim(9) - b})
     EXPECT_EQ(table.parse(to_string(dim)), dim) << to_string(dim);
-  for (const char* text :
-       {"", "B+T", "2B", "B +", "B*", "-", "B  + T", "1 - ", "B.T", "1234567890123456789"})
+  for (const char* text : {"", "B+T", "2B", "B +", "B*", "-", "B  + T", "1 - ", "B.T",
+                           "1234567890123456789", "123456789012*123456789012"})
     EXPECT_ERROR(table.parse(text), ValueError,
                  fmt::format("dim: must read like 4*B*T - 1; got '{}'", text));
 }
