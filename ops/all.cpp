@@ -94,6 +94,7 @@ constexpr const OpDef* kAll[] = {
     &kMax,
     &kArgmax,
     &kMaxBackward,
+    &kShare,
     // sample
     &kSample,
 };

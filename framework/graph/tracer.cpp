@@ -112,7 +112,9 @@ Tensor Tracer::make_tensor(int id, const Tensor& like) const {
 }
 
 Shape Tracer::example(const DimShape& dims) {
-  static constexpr int64_t kPrimes[] = {2, 3, 5, 7, 11, 13, 17, 19, 23, 29, 31, 37};
+  // Large, so that a slice of a few elements exists in every one of them; the product of six is a
+  // number of elements that int64_t holds.
+  static constexpr int64_t kPrimes[] = {1009, 1013, 1019, 1021, 1031, 1033, 1039, 1049};
   for (const Dim& dim : dims)
     for (const std::string& name : symbol_names(dim))
       if (!examples_.contains(name))

@@ -56,6 +56,9 @@ class Tracer {
   Tracer& operator=(const Tracer&) = delete;
   static Tracer* current();  // null outside trace()
 
+  // For symbols that no input's dims bring along.
+  SymbolTable& symbols() const { return *graph_.symbols; }
+
   Tensor add_input(const TraceInput& input);
   int id_of(const Tensor& tensor);
   // Called by apply() in place of the kernel. `specs`: what the shape rule said of the outputs.
@@ -76,7 +79,7 @@ class Tracer {
   std::shared_ptr<Allocator> no_memory_;
   std::map<Key, int> captured_;
   std::vector<Tensor> held_;  // captured tensors, so that their addresses stay theirs
-  SymbolValues examples_;     // distinct small primes: generic sizes
+  SymbolValues examples_;     // primes: generic sizes
 };
 
 }  // namespace obelisk

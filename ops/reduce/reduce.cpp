@@ -177,10 +177,27 @@ void sum_backward(const BackwardArgs& args) {
 
 void mean_backward(const BackwardArgs& args) {
   const int64_t dims = args.attrs.as<ReduceAttrs>().dims;
-  const int64_t count = Groups(args.inputs[0], dims).count();
-  const Tensor dy =
-      scale(args.grad_outputs[0], count == 0 ? 0.0 : 1.0 / static_cast<double>(count));
+  const DimShape shape = args.inputs[0].dims();
+  Dim count = 1;
+  for (int i = 0; i < shape.size(); ++i)
+    if (is_reduced(dims, i)) count = count * shape[i];
+  const Tensor dy = apply(kShare, {args.grad_outputs[0]}, CountAttrs{count})[0];
   args.grad_inputs[0] = spread_back(dy, args.inputs[0], dims);
+}
+
+void infer_share(const InferArgs& args) {
+  args.require_same_float({0});
+  args.require(could_be_ordered(0, args.attrs.as<CountAttrs>().count),
+               "count must not be negative");
+  args.add_output(args.shape(0), args.inputs[0].dtype);
+}
+
+// `scale`, by a factor that is known only now.
+template <Kernel OpDef::*kKernel>
+void share_kernel(const KernelArgs& args) {
+  const int64_t count = args.attrs.as<CountAttrs>().count.number();
+  const double factor = count == 0 ? 0.0 : 1.0 / static_cast<double>(count);
+  (kScale.*kKernel)({args.context, args.inputs, args.outputs, ScaleAttrs{factor}});
 }
 
 void max_backward(const BackwardArgs& args) {
@@ -227,6 +244,14 @@ constinit const OpDef kArgmax{.name = "argmax",
                               .reference = argmax_reference,
                               .fusion = Fusion::Reduction,
                               .cost = streaming_cost<1>};
+constinit const OpDef kShare{.name = "share",
+                             .input_names = kNames,
+                             .infer = infer_share,
+                             .parse_attrs = Attrs::parse<CountAttrs>,
+                             .cpu = share_kernel<&OpDef::cpu>,
+                             .reference = share_kernel<&OpDef::reference>,
+                             .fusion = Fusion::Elementwise,
+                             .cost = streaming_cost<1>};
 constinit const OpDef kMaxBackward{.name = "max_backward",
                                    .input_names = kMaxBackwardNames,
                                    .infer = infer_max_backward,

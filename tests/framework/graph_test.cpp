@@ -227,6 +227,11 @@ TEST_F(GraphTest, RefusesFunctionsThatLookAtValuesOrSizes) {
                "bug: trace: a tensor of another graph was used");
 }
 
+TEST_F(GraphTest, FullRefusesOtherDtypes) {
+  EXPECT_ERROR(apply(kFull, std::span<const Tensor>(), FullAttrs{{2}, DType::U8, 1.0}), ShapeError,
+               "full: dtype must be f32, f64 or i64; got , {shape=[2], dtype=u8, value=1}");
+}
+
 // A chain of four needs two buffers at a time; views and outputs keep theirs.
 TEST_F(GraphTest, PlansMemoryByLiveness) {
   const TraceInput inputs[] = {{"x", DType::F32, {"N", "16"}}};

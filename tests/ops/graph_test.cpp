@@ -2,9 +2,11 @@
 // and backward.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstring>
 
 #include "framework/graph/executor.h"
+#include "framework/graph/parse.h"
 #include "framework/graph/tracer.h"
 #include "framework/tensor/philox.h"
 #include "ops/all.h"
@@ -49,15 +51,43 @@ TensorList spread(const TensorList& like, std::span<const Tensor> defined) {
   return list;
 }
 
-std::vector<TraceInput> describe_inputs(const TensorList& tensors) {
+// Sizes that an op wants as numbers: of records, of heads, and where its attributes hold numbers.
+bool keeps_number(const OpDef& op, int operand, int dim) {
+  const std::string_view name = op.name, operand_name = op.input_names[operand];
+  if (operand_name == "rng_state" || operand_name == "rates") return true;
+  if (name == "reshape" || name == "split") return true;
+  if (name == "attention" || name == "attention_backward")
+    return operand_name == "lse" ? dim == 1 : dim >= 2;
+  return false;
+}
+
+// Of all operands that are there. `symbolic`: sizes from 2 on become symbols, equal sizes the same
+// one: N7 stands for 7.
+std::vector<TraceInput> describe_inputs(const OpDef& op, const TensorList& tensors, bool symbolic) {
   std::vector<TraceInput> inputs;
-  for (const Tensor& tensor : tensors) {
-    TraceInput input{"x" + std::to_string(inputs.size()), tensor.dtype(), {}};
-    for (int64_t dim : tensor.shape()) input.dims.push_back(std::to_string(dim));
+  for (size_t i = 0; i < tensors.size(); ++i) {
+    const Tensor& tensor = tensors[i];
+    if (!tensor.defined()) continue;
+    TraceInput input{"x" + std::to_string(i), tensor.dtype(), {}};
+    const int operand = static_cast<int>(std::min(i, op.input_names.size() - 1));
+    for (int d = 0; d < tensor.num_dims(); ++d) {
+      const bool symbol = symbolic && tensor.shape()[d] > 1 && !keeps_number(op, operand, d);
+      input.dims.push_back((symbol ? "N" : "") + std::to_string(tensor.shape()[d]));
+    }
     input.contiguous = tensor.is_contiguous();
     inputs.push_back(input);
   }
   return inputs;
+}
+
+// The shape of broadcast_to is of its result, with the symbols of those sizes that x has.
+Attrs with_symbols(const OpDef& op, const Attrs& attrs, const TensorList& operands) {
+  if (std::string_view(op.name) != "broadcast_to") return attrs;
+  const Shape x = operands[0].shape();
+  return attrs.with_dims([&](Dim dim) {
+    const bool known = dim.number() > 1 && std::count(x.begin(), x.end(), dim.number()) > 0;
+    return known ? Tracer::current()->symbols().symbol("N" + to_string(dim)) : dim;
+  });
 }
 
 // One cotangent for each output that carries gradient.
@@ -80,12 +110,12 @@ TensorList cotangents(const OpCase& op_case, const TensorList& outputs) {
 }
 
 // Outputs and gradients of one application; `dys` undefined: forward alone.
-TensorList run_op(const OpDef& op, const OpCase& op_case, const TensorList& inputs,
-                  std::span<const Tensor> dys) {
+TensorList run_op(const OpDef& op, const OpCase& op_case, const Attrs& attrs,
+                  const TensorList& inputs, std::span<const Tensor> dys) {
   const std::vector<int> wanted = gradient_inputs(op_case);
   if (!dys.empty())
     for (int i : wanted) inputs[i].impl().requires_grad = true;
-  TensorList outputs = apply(op, inputs, op_case.attrs);
+  TensorList outputs = apply(op, inputs, attrs);
   if (dys.empty()) return outputs;
   Tensor total;
   const std::vector<int> from = gradient_outputs(op_case, outputs);
@@ -112,24 +142,38 @@ void expect_same_bits(const Tensor& actual, const Tensor& expected, const std::s
 class OpGraph : public ::testing::TestWithParam<Instance> {
  protected:
   // Traces, executes twice, and compares with eager: results, and operands written in place.
-  void compare(DType dtype, bool backward) {
+  void compare(DType dtype, bool backward, bool symbolic = false) {
     const OpDef& op = *GetParam().op;
     const OpCase& op_case = *GetParam().op_case;
     const TensorList eager_inputs = make_inputs(op_case, dtype);
     TensorList dys;
+    std::vector<int> from;
     if (backward) {
       const NoGradScope no_grad;
-      dys = cotangents(op_case, apply(op, make_inputs(op_case, dtype), op_case.attrs));
+      const TensorList outputs = apply(op, make_inputs(op_case, dtype), op_case.attrs);
+      dys = cotangents(op_case, outputs);
+      from = gradient_outputs(op_case, outputs);
     }
-    const TensorList expected = run_op(op, op_case, eager_inputs, dys);
+    const TensorList expected = run_op(op, op_case, op_case.attrs, eager_inputs, dys);
 
-    TensorList given = defined_ones(make_inputs(op_case, dtype));
+    TensorList given = defined_ones(eager_inputs);
     const size_t num_operands = given.size();
-    for (const Tensor& dy : dys) given.push_back(dy);
-    const Graph graph = trace(describe_inputs(given), {}, [&](std::span<const Tensor> traced) {
-      return run_op(op, op_case, spread(eager_inputs, traced.first(num_operands)),
+    std::vector<TraceInput> inputs = describe_inputs(op, eager_inputs, symbolic);
+    const auto run_traced = [&](std::span<const Tensor> traced) {
+      const Attrs attrs = symbolic ? with_symbols(op, op_case.attrs, eager_inputs) : op_case.attrs;
+      return run_op(op, op_case, attrs, spread(eager_inputs, traced.first(num_operands)),
                     traced.subspan(num_operands));
-    });
+    };
+    // Cotangents have the dims that the forward graph gives its outputs.
+    const Graph forward = trace(inputs, {}, run_traced);
+    for (size_t k = 0; k < dys.size(); ++k) {
+      TraceInput dy{"dy" + std::to_string(k), dys[k].dtype(), {}};
+      for (const Dim& dim : forward.values[forward.outputs[from[k]]].dims)
+        dy.dims.push_back(to_string(dim));
+      inputs.push_back(dy);
+    }
+    const Graph graph = trace(inputs, {}, run_traced);
+    EXPECT_EQ(parse_graph(graph.to_string(), ops::find).hash(), graph.hash());
     Executor executor(graph);
     for (int repeat = 0; repeat < 2; ++repeat) {
       TensorList bound = defined_ones(make_inputs(op_case, dtype));
@@ -161,6 +205,14 @@ TEST_P(OpGraph, BackwardEqualsEager) {
   if (GetParam().op->backward == nullptr || gradient_inputs(*GetParam().op_case).empty())
     GTEST_SKIP() << "has no gradient";
   for (DType dtype : dtypes()) compare(dtype, true);
+}
+
+TEST_P(OpGraph, SymbolicForwardEqualsEager) { compare(DType::F64, false, true); }
+
+TEST_P(OpGraph, SymbolicBackwardEqualsEager) {
+  if (GetParam().op->backward == nullptr || gradient_inputs(*GetParam().op_case).empty())
+    GTEST_SKIP() << "has no gradient";
+  compare(DType::F64, true, true);
 }
 
 TEST_P(OpGraph, AttributesReadBackAsPrinted) {
