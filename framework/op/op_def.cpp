@@ -20,7 +20,7 @@ void InferArgs::fail(const char* rule) const {
     operands += " " + obelisk::to_string(inputs[i]);
   }
   const std::string attributes = attrs.to_string();
-  if (attributes != "{}") operands += ", " + attributes;
+  if (attributes != "{}") operands += (operands.empty() ? "" : ", ") + attributes;
   raise<ShapeError>("{}: {}; got {}", op, rule, operands);
 }
 

@@ -229,7 +229,7 @@ TEST_F(GraphTest, RefusesFunctionsThatLookAtValuesOrSizes) {
 
 TEST_F(GraphTest, FullRefusesOtherDtypes) {
   EXPECT_ERROR(apply(kFull, std::span<const Tensor>(), FullAttrs{{2}, DType::U8, 1.0}), ShapeError,
-               "full: dtype must be f32, f64 or i64; got , {shape=[2], dtype=u8, value=1}");
+               "full: dtype must be f32, f64 or i64; got {shape=[2], dtype=u8, value=1}");
 }
 
 // A chain of four needs two buffers at a time; views and outputs keep theirs.
