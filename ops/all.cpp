@@ -1,5 +1,6 @@
 #include "ops/all.h"
 
+#include "framework/op/full.h"
 #include "ops/attention/attention.h"
 #include "ops/cross_entropy/cross_entropy.h"
 #include "ops/dropout/dropout.h"
@@ -19,6 +20,8 @@ namespace {
 
 // By folder, in alphabetical order of the folders.
 constexpr const OpDef* kAll[] = {
+    // framework/op
+    &kFull,
     // attention
     &kAttention,
     &kAttentionBackward,
@@ -91,6 +94,7 @@ constexpr const OpDef* kAll[] = {
     &kMax,
     &kArgmax,
     &kMaxBackward,
+    &kShare,
     // sample
     &kSample,
 };

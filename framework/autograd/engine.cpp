@@ -4,6 +4,7 @@
 #include <memory>
 
 #include "framework/base/scope.h"
+#include "framework/op/full.h"
 
 namespace obelisk {
 namespace {
@@ -93,7 +94,7 @@ class Engine {
       return;
     }
     if (!target.defined()) {
-      target = zeros(leaf.shape(), leaf.dtype());
+      target = zeros_like(leaf);
       leaf.impl().grad = target.impl_ptr();
     }
     apply(*ops_.accumulate, {target, gradient}, NoAttrs{});
@@ -190,16 +191,16 @@ void run_engine(const Running& now, std::span<const Tensor> roots, std::span<con
 }  // namespace
 
 void run_backward(const Tensor& root, const Tensor& seed, const GradientOps& gradient_ops) {
-  OBELISK_CHECK(root.numel() == 1, ShapeError,
+  OBELISK_CHECK(product(root.dims()) == Dim(1), ShapeError,
                 "backward: the root must be a scalar; got {}; reduce it first",
-                to_string(root.shape()));
+                to_string(root.dims()));
   OBELISK_CHECK(!root.is_leaf(), Bug,
                 "bug: backward from a tensor that no recorded op made; does an input require a "
                 "gradient, and is no NoGradScope open?");
-  OBELISK_CHECK(!seed.defined() || seed.shape() == root.shape(), ShapeError,
+  OBELISK_CHECK(!seed.defined() || seed.dims() == root.dims(), ShapeError,
                 "backward: the seed's shape must equal the root's; got {} and {}",
-                to_string(seed.shape()), to_string(root.shape()));
-  const Tensor start = seed.defined() ? seed : full(root.shape(), root.dtype(), 1.0);
+                to_string(seed.dims()), to_string(root.dims()));
+  const Tensor start = seed.defined() ? seed : full_like(root, 1.0);
   run_engine({&gradient_ops, 0}, {&root, 1}, {&start, 1});
 }
 

@@ -2,6 +2,7 @@
 
 #include "framework/autograd/node.h"
 #include "framework/base/scope.h"
+#include "framework/graph/tracer.h"
 #include "framework/op/op_def.h"
 
 namespace obelisk {
@@ -15,11 +16,12 @@ void check_layout(const OpDef& op, std::span<const Tensor> inputs) {
     const Tensor& x = inputs[i];
     if (!x.defined() || x.is_contiguous()) continue;
     const bool strided = has(op.strided_inputs, i) || op.view != nullptr;
-    const bool dense_rows = x.num_dims() == 0 || x.strides().last() == 1 || x.shape().last() <= 1;
+    const bool dense_rows =
+        x.num_dims() == 0 || x.strides().last() == 1 || x.impl().shape.last() <= 1;
     OBELISK_CHECK(strided && (dense_rows || op.view != nullptr), ShapeError,
                   "{}: input {} must be {}; got shape {} with strides {}; use ops::contiguous",
-                  op.name, i, strided ? "dense in its last dim" : "contiguous",
-                  to_string(x.shape()), to_string(x.strides()));
+                  op.name, i, strided ? "dense in its last dim" : "contiguous", to_string(x.dims()),
+                  to_string(x.strides()));
   }
 }
 
@@ -54,10 +56,12 @@ bool wants_gradient(const OpDef& op, std::span<const Tensor> inputs) {
 // Fills `outputs` by view, kernel or decomposition.
 void compute(const OpDef& op, Kernel kernel, std::span<const Tensor> inputs, const Attrs& attrs,
              const SpecList& specs, TensorList& outputs) {
-  if (op.view != nullptr) {
-    op.view(inputs[0], attrs, outputs);
-  } else if (kernel == nullptr) {
+  if (kernel == nullptr && op.view == nullptr) {
     outputs = op.decompose(inputs, attrs);
+  } else if (Tracer* tracer = Tracer::current()) {
+    tracer->record(op, inputs, attrs, specs, outputs);
+  } else if (op.view != nullptr) {
+    op.view(inputs[0], attrs, outputs);
   } else {
     for (const TensorSpec& spec : specs)
       outputs.push_back(empty(to_numbers(spec.shape), spec.dtype));

@@ -14,6 +14,7 @@
 #include <cstdint>
 #include <cstring>
 #include <string>
+#include <string_view>
 #include <tuple>
 #include <type_traits>
 
@@ -44,6 +45,7 @@ std::string print(bool value);
 std::string print(int64_t value);
 std::string print(double value);
 std::string print(DType value);
+std::string print(Dim value);
 std::string print(const DimShape& value);
 std::string print(const Shape& value);
 template <typename E>
@@ -53,6 +55,46 @@ requires(std::is_enum_v<E> && !std::is_same_v<E, DType>) std::string print(E val
 inline std::string print(int value) { return print(static_cast<int64_t>(value)); }
 
 uint64_t hash_text(const std::string& text);
+
+// What print() wrote, read again; ValueError names the text that does not fit. Dims with symbols
+// go to the table.
+void read(std::string_view text, SymbolTable& symbols, bool& value);
+void read(std::string_view text, SymbolTable& symbols, int64_t& value);
+void read(std::string_view text, SymbolTable& symbols, int& value);
+void read(std::string_view text, SymbolTable& symbols, double& value);
+void read(std::string_view text, SymbolTable& symbols, DType& value);
+void read(std::string_view text, SymbolTable& symbols, Dim& value);
+void read(std::string_view text, SymbolTable& symbols, DimShape& value);
+void read(std::string_view text, SymbolTable& symbols, Shape& value);
+[[noreturn]] void refuse(std::string_view what, std::string_view text);
+template <typename E>
+requires(std::is_enum_v<E> && !std::is_same_v<E, DType>) void read(std::string_view text,
+                                                                   SymbolTable&, E& value) {
+  // Attribute enums count from 0, and a value beyond the last prints like another one or "?".
+  for (int i = 0; i < 16; ++i) {
+    value = static_cast<E>(i);
+    if (to_string(value) == text) return;
+  }
+  refuse("a name of the enum", text);
+}
+
+// Takes "{a=1, b=[2, 3]}" apart, field by field.
+class FieldReader {
+ public:
+  explicit FieldReader(std::string_view text);
+  std::string_view next(std::string_view field);
+  void finish() const;
+
+ private:
+  std::string_view whole_, rest_;
+};
+
+inline void map_dims(FunctionRef<Dim(Dim)> map, Dim& value) { value = map(value); }
+inline void map_dims(FunctionRef<Dim(Dim)> map, DimShape& value) {
+  for (Dim& dim : value) dim = map(dim);
+}
+template <typename T>
+void map_dims(FunctionRef<Dim(Dim)>, T&) {}
 
 }  // namespace attrs_detail
 
@@ -74,6 +116,25 @@ class Attrs {
   // "{eps=1e-05}", in the order of the field list.
   std::string to_string() const { return type_->print(bytes_); }
   uint64_t hash() const { return attrs_detail::hash_text(to_string()); }
+  // The same with every symbolic dim replaced by what `map` makes of it.
+  Attrs with_dims(FunctionRef<Dim(Dim)> map) const {
+    Attrs result = *this;
+    type_->map_dims(result.bytes_, map);
+    return result;
+  }
+  // The inverse of to_string(), for the op's struct T. Throws ValueError.
+  template <typename T>
+  static Attrs parse(std::string_view text, SymbolTable& symbols) {
+    T value{};
+    attrs_detail::FieldReader reader(text);
+    std::apply(
+        [&](const auto&... fields) {
+          (attrs_detail::read(reader.next(fields.name), symbols, value.*fields.member), ...);
+        },
+        T::fields());
+    reader.finish();
+    return value;
+  }
   friend bool operator==(const Attrs& a, const Attrs& b) {
     return a.type_ == b.type_ && a.to_string() == b.to_string();
   }
@@ -81,7 +142,16 @@ class Attrs {
  private:
   struct Type {
     std::string (*print)(const void*);
+    void (*map_dims)(void*, FunctionRef<Dim(Dim)>);
   };
+  template <typename T>
+  static void map_dims(void* bytes, FunctionRef<Dim(Dim)> map) {
+    std::apply(
+        [&](const auto&... fields) {
+          (attrs_detail::map_dims(map, static_cast<T*>(bytes)->*fields.member), ...);
+        },
+        T::fields());
+  }
   template <typename T>
   static std::string print(const void* bytes) {
     std::string text = "{";
@@ -95,7 +165,7 @@ class Attrs {
     return text + "}";
   }
   template <typename T>
-  static constexpr Type kType{&print<T>};
+  static constexpr Type kType{&print<T>, &map_dims<T>};
 
   static constexpr size_t kCapacity = 112;
   const Type* type_;

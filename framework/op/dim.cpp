@@ -34,7 +34,8 @@ std::string text_of(const DimExpr& expr) {
       text += std::to_string(shown);
       continue;
     }
-    if (shown != 1) text += std::to_string(shown) + "*";
+    if (shown == -1) text += "-";
+    if (shown != 1 && shown != -1) text += std::to_string(shown) + "*";
     for (size_t i = 0; i < monomial.size(); ++i) text += (i > 0 ? "*" : "") + monomial[i];
   }
   return text;
@@ -75,6 +76,20 @@ Dim Dim::symbolic_mul(Dim a, Dim b) {
       add_term(result, monomial, left_coefficient * right_coefficient);
     }
   return result.table->intern(std::move(result));
+}
+
+Dim Dim::symbolic_subtract(Dim a, Dim b) {
+  OBELISK_CHECK(!a.is_number() || !b.is_number(), ShapeError,
+                "dim: must not be negative; got {} - {}", a.code_, b.code_);
+  DimExpr difference = a.is_number() ? DimExpr{b.expr().table, {}} : a.expr();
+  if (a.is_number() && a.code_ != 0) add_term(difference, {}, a.code_);
+  if (b.is_number()) {
+    if (b.code_ != 0) add_term(difference, {}, -b.code_);
+  } else {
+    for (const auto& [monomial, coefficient] : b.expr().terms)
+      add_term(difference, monomial, -coefficient);
+  }
+  return difference.table->intern(std::move(difference));
 }
 
 Dim Dim::divided_by(int64_t divisor) const {
@@ -131,6 +146,48 @@ Shape to_numbers(const DimShape& dims) {
   return shape;
 }
 
+std::string symbol_name(Dim dim) {
+  if (dim.is_number()) return "";
+  const auto& terms = dim.expr().terms;
+  const auto& [monomial, coefficient] = *terms.begin();
+  return terms.size() == 1 && monomial.size() == 1 && coefficient == 1 ? monomial[0] : "";
+}
+
+std::vector<std::string> symbol_names(Dim dim) {
+  std::vector<std::string> names;
+  if (dim.is_number()) return names;
+  for (const auto& [monomial, coefficient] : dim.expr().terms)
+    names.insert(names.end(), monomial.begin(), monomial.end());
+  return names;
+}
+
+int64_t evaluate(Dim dim, const SymbolValues& symbols) {
+  if (dim.is_number()) return dim.code_;
+  int64_t sum = 0;
+  for (const auto& [monomial, coefficient] : dim.expr().terms) {
+    int64_t term = coefficient;
+    for (const std::string& name : monomial) {
+      const auto found = symbols.find(name);
+      OBELISK_CHECK(found != symbols.end(), ShapeError, "dim: symbol {} of {} has no value", name,
+                    to_string(dim));
+      term *= found->second;
+    }
+    sum += term;
+  }
+  OBELISK_CHECK(sum >= 0, ShapeError, "dim: {} must not be negative; got {}", to_string(dim), sum);
+  return sum;
+}
+
+Shape evaluate(const DimShape& dims, const SymbolValues& symbols) {
+  Shape shape;
+  for (const Dim& dim : dims) shape.push_back(evaluate(dim, symbols));
+  return shape;
+}
+
+bool is_numeric(const DimShape& dims) {
+  return std::all_of(dims.begin(), dims.end(), [](const Dim& dim) { return dim.is_number(); });
+}
+
 Dim product(const DimShape& dims) {
   Dim result = 1;
   for (const Dim& dim : dims) result = result * dim;
@@ -142,6 +199,47 @@ SymbolTable::~SymbolTable() = default;
 
 Dim SymbolTable::symbol(std::string_view name) {
   return intern({this, {{{std::string(name)}, 1}}});
+}
+
+Dim SymbolTable::parse(std::string_view text) {
+  const auto refuse = [&] { raise<ValueError>("dim: must read like 4*B*T - 1; got '{}'", text); };
+  const auto is_word = [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
+  };
+  DimExpr expr{this, {}};
+  size_t at = 0;
+  int64_t sign = 1;
+  if (text.starts_with('-')) {
+    sign = -1;
+    at = 1;
+  }
+  while (true) {
+    int64_t coefficient = sign;
+    Monomial monomial;
+    while (true) {
+      const size_t begin = at;
+      while (at < text.size() && is_word(text[at])) ++at;
+      const std::string factor(text.substr(begin, at - begin));
+      if (factor.empty() || factor.size() > 18) refuse();
+      if (factor.find_first_not_of("0123456789") == std::string::npos) {
+        if (__builtin_mul_overflow(coefficient, std::stoll(factor), &coefficient)) refuse();
+      } else if (factor[0] >= '0' && factor[0] <= '9') {
+        refuse();
+      } else {
+        monomial.push_back(factor);
+      }
+      if (at >= text.size() || text[at] != '*') break;
+      ++at;
+    }
+    std::sort(monomial.begin(), monomial.end());
+    if (coefficient != 0) add_term(expr, monomial, coefficient);
+    if (at == text.size()) break;
+    const std::string_view joint = text.substr(at, 3);
+    if (joint != " + " && joint != " - ") refuse();
+    sign = joint == " + " ? 1 : -1;
+    at += 3;
+  }
+  return intern(std::move(expr));
 }
 
 Dim SymbolTable::intern(DimExpr expr) {

@@ -11,10 +11,13 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <string>
 #include <string_view>
+#include <vector>
 
+#include "framework/base/function_ref.h"
 #include "framework/tensor/shape.h"
 
 namespace obelisk {
@@ -26,7 +29,7 @@ class Dim {
  public:
   constexpr Dim(int64_t value = 0) : code_(value) {}  // NOLINT: implicit, a number is a Dim
 
-  constexpr bool is_number() const { return code_ >= 0; }
+  constexpr bool is_number() const { return code_ >= kFirstNumber; }
   // Throws Bug for an expression.
   int64_t number() const {
     if (!is_number()) [[unlikely]]
@@ -48,6 +51,11 @@ class Dim {
     if (a.is_number() && b.is_number()) return Dim(a.code_ * b.code_);
     return symbolic_mul(a, b);
   }
+  // Throws ShapeError when the difference is a negative number.
+  friend Dim operator-(Dim a, Dim b) {
+    if (a.is_number() && b.is_number() && a.code_ >= b.code_) return Dim(a.code_ - b.code_);
+    return symbolic_subtract(a, b);
+  }
   // Exact quotient by a positive number; throws ShapeError when the remainder is not provably zero.
   Dim divided_by(int64_t divisor) const;
 
@@ -55,22 +63,42 @@ class Dim {
   friend class SymbolTable;
   static Dim of(const DimExpr* expr) {
     Dim dim;
-    dim.code_ = -reinterpret_cast<int64_t>(expr);
+    dim.code_ = INT64_MIN + reinterpret_cast<int64_t>(expr);
     return dim;
   }
-  const DimExpr& expr() const { return *reinterpret_cast<const DimExpr*>(-code_); }
+  const DimExpr& expr() const { return *reinterpret_cast<const DimExpr*>(code_ - INT64_MIN); }
 
   static Dim symbolic_add(Dim a, Dim b);
   static Dim symbolic_mul(Dim a, Dim b);
+  static Dim symbolic_subtract(Dim a, Dim b);
   [[noreturn]] void fail_symbolic() const;
   friend std::string to_string(Dim dim);
+  friend std::string symbol_name(Dim dim);
+  friend std::vector<std::string> symbol_names(Dim dim);
+  friend int64_t evaluate(Dim dim, const std::map<std::string, int64_t>& symbols);
 
-  // >= 0: the number. < 0: minus the address of an interned expression (user-space addresses are
-  // positive).
+  // From kFirstNumber on: the number. Below: INT64_MIN plus the address of an interned expression
+  // (user-space addresses are positive, and far below 2^62). So -1 is a number that shape rules can
+  // refuse.
+  static constexpr int64_t kFirstNumber = INT64_MIN / 2;
   int64_t code_;
 };
 
+// a <= b, as far as numbers tell: false only where it can never be.
+inline bool could_be_ordered(Dim a, Dim b) {
+  return !a.is_number() || !b.is_number() || a.number() <= b.number();
+}
+
 std::string to_string(Dim dim);
+// The name of a symbol that stands alone; empty for numbers and other expressions.
+std::string symbol_name(Dim dim);
+// Of all symbols in it, in order, some of them repeated.
+std::vector<std::string> symbol_names(Dim dim);
+
+// The number that a dim is under given values of its symbols. Throws ShapeError for a symbol
+// without a value and for a negative result.
+using SymbolValues = std::map<std::string, int64_t>;
+int64_t evaluate(Dim dim, const SymbolValues& symbols);
 
 using DimShape = DimList<Dim>;
 std::string to_string(const DimShape& shape);
@@ -78,6 +106,9 @@ DimShape to_dims(const Shape& shape);
 // Throws Bug when a dim is symbolic.
 Shape to_numbers(const DimShape& dims);
 Dim product(const DimShape& dims);
+Shape evaluate(const DimShape& dims, const SymbolValues& symbols);
+// Whether all dims are numbers.
+bool is_numeric(const DimShape& dims);
 
 // Owns the symbols and expressions of one trace. Not thread-safe.
 class SymbolTable {
@@ -89,6 +120,8 @@ class SymbolTable {
 
   // The same name gives the same symbol.
   Dim symbol(std::string_view name);
+  // The inverse of to_string(): "4*B*T - 1". Throws ValueError for anything else.
+  Dim parse(std::string_view text);
 
  private:
   friend class Dim;

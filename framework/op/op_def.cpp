@@ -4,7 +4,7 @@ namespace obelisk {
 
 TensorSpec spec_of(const Tensor& tensor) {
   if (!tensor.defined()) return {{}, DType::F32, false};
-  return {to_dims(tensor.shape()), tensor.dtype(), true};
+  return {tensor.dims(), tensor.dtype(), true};
 }
 
 std::string to_string(const TensorSpec& spec) {
@@ -20,7 +20,7 @@ void InferArgs::fail(const char* rule) const {
     operands += " " + obelisk::to_string(inputs[i]);
   }
   const std::string attributes = attrs.to_string();
-  if (attributes != "{}") operands += ", " + attributes;
+  if (attributes != "{}") operands += (operands.empty() ? "" : ", ") + attributes;
   raise<ShapeError>("{}: {}; got {}", op, rule, operands);
 }
 

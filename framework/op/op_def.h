@@ -90,6 +90,8 @@ struct OpDef {
   const char* name;
   std::span<const char* const> input_names;
   Infer infer;
+  // Reads the text of the op's attributes again (Attrs::parse of their struct).
+  Attrs (*parse_attrs)(std::string_view text, SymbolTable& symbols) = Attrs::parse<NoAttrs>;
 
   // Kernels. `cpu` is the vector kernel, `reference` the plain loops it is tested against (f32 and
   // f64); an op whose plain loops are all there is names them twice. A null kernel means: run

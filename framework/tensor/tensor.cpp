@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "framework/autograd/node.h"
+#include "framework/graph/tracer.h"
 
 namespace obelisk {
 
@@ -51,17 +52,39 @@ void Tensor::check_data(DType asked) const {
                 to_string(impl().dtype), to_string(asked));
   OBELISK_CHECK(impl().storage != nullptr, Bug, "bug: tensor {} keeps no data",
                 to_string(impl().shape));
+  OBELISK_CHECK(impl().traced == nullptr, Bug,
+                "bug: the values of a traced tensor were asked for; a traced function must not "
+                "look at data");
+}
+
+DimShape Tensor::dims() const {
+  return impl().traced != nullptr ? impl().traced->dims : to_dims(impl().shape);
+}
+
+void Tensor::check_numeric() const {
+  OBELISK_CHECK(is_numeric(impl().traced->dims), Bug,
+                "bug: the shape {} of a traced tensor was used as numbers; ask for dims()",
+                to_string(impl().traced->dims));
 }
 
 Tensor Tensor::alias(const Shape& shape, const Strides& strides, int64_t offset_elements) const {
+  OBELISK_CHECK(impl().traced == nullptr, Bug,
+                "bug: alias of a traced tensor, which no graph would know of; use an op");
   return Tensor(new TensorImpl(impl().storage, impl().offset + offset_elements, shape, strides,
                                impl().dtype, impl().device));
 }
 
-Tensor Tensor::detach() const { return alias(shape(), strides(), 0); }
+Tensor Tensor::detach() const {
+  Tensor same(
+      new TensorImpl(impl().storage, impl().offset, impl().shape, strides(), dtype(), device()));
+  same.impl().traced = impl().traced;
+  return same;
+}
 
 Tensor Tensor::metadata() const {
-  return Tensor(new TensorImpl(nullptr, 0, shape(), strides(), dtype(), device()));
+  Tensor same(new TensorImpl(nullptr, 0, impl().shape, strides(), dtype(), device()));
+  same.impl().traced = impl().traced;
+  return same;
 }
 
 Tensor& Tensor::set_requires_grad(bool value) {
@@ -73,9 +96,9 @@ Tensor& Tensor::set_requires_grad(bool value) {
 }
 
 void Tensor::set_grad(const Tensor& grad) {
-  OBELISK_CHECK(!grad.defined() || grad.shape() == shape(), ShapeError,
+  OBELISK_CHECK(!grad.defined() || grad.impl().shape == impl().shape, ShapeError,
                 "set_grad: shape must equal the tensor's; got {}, tensor {}",
-                to_string(grad.shape()), to_string(shape()));
+                to_string(grad.impl().shape), to_string(impl().shape));
   impl().grad = grad.impl_ptr();
 }
 
@@ -121,7 +144,7 @@ template Tensor from_values<uint8_t>(std::span<const uint8_t>, const Shape&);
 
 std::string describe(std::string_view name, const Tensor& tensor) {
   if (!tensor.defined()) return fmt::format("{} absent", name);
-  return fmt::format("{} {} {}", name, to_string(tensor.dtype()), to_string(tensor.shape()));
+  return fmt::format("{} {} {}", name, to_string(tensor.dtype()), to_string(tensor.dims()));
 }
 
 }  // namespace obelisk

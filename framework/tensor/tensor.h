@@ -13,6 +13,7 @@
 
 #include "framework/base/pooled.h"
 #include "framework/base/small_vector.h"
+#include "framework/op/dim.h"
 #include "framework/tensor/context.h"
 #include "framework/tensor/device.h"
 #include "framework/tensor/dtype.h"
@@ -22,6 +23,9 @@ namespace obelisk {
 
 class Node;
 class Tensor;
+struct TracedValue;
+void intrusive_ptr_add_ref(const TracedValue* value);
+void intrusive_ptr_release(const TracedValue* value);
 
 // Bytes on one device, never resized. The version counts writes in place, so that a tensor saved
 // for backward and changed since is an error that names both ops.
@@ -72,6 +76,10 @@ struct TensorImpl : boost::intrusive_ref_counter<TensorImpl>, Pooled<TensorImpl>
   int output_index = 0;                   // which output of grad_fn this is
   boost::intrusive_ptr<Node> grad_fn;     // null: a leaf
   boost::intrusive_ptr<TensorImpl> grad;  // leaves only
+
+  // Null but for a value of a graph that is being traced (framework/graph). Its dims are there, and
+  // may be symbolic: `shape` and `strides` then hold an example.
+  boost::intrusive_ptr<const TracedValue> traced;
 };
 
 class Tensor {
@@ -80,12 +88,20 @@ class Tensor {
   explicit Tensor(boost::intrusive_ptr<TensorImpl> impl) : impl_(std::move(impl)) {}
 
   bool defined() const { return impl_ != nullptr; }
-  const Shape& shape() const { return impl().shape; }
+  // Throws Bug for a traced tensor with a symbolic dim: where one size flows into another shape,
+  // code asks for dims().
+  const Shape& shape() const {
+    if (impl().traced != nullptr) [[unlikely]]
+      check_numeric();
+    return impl_->shape;
+  }
   const Strides& strides() const { return impl().strides; }
+  // The shape, with symbols where a traced tensor has them.
+  DimShape dims() const;
   int num_dims() const { return impl().shape.size(); }
   // Size of a dim; negative counts from the end.
   int64_t dim(int index) const;
-  int64_t numel() const { return num_elements(impl().shape); }
+  int64_t numel() const { return num_elements(shape()); }
   DType dtype() const { return impl().dtype; }
   const Device& device() const { return impl().device; }
   bool is_contiguous() const { return impl().contiguous; }
@@ -133,6 +149,7 @@ class Tensor {
 
  private:
   void check_data(DType asked) const;
+  void check_numeric() const;
   boost::intrusive_ptr<TensorImpl> impl_;
 };
 

@@ -77,6 +77,7 @@ std::array<uint32_t, 2> DropoutDraws::key() const {
 constinit const OpDef kDropout{.name = "dropout",
                                .input_names = kNames,
                                .infer = infer_dropout,
+                               .parse_attrs = Attrs::parse<DropoutAttrs>,
                                .cpu = dropout_kernel,
                                .reference = dropout_reference,
                                .backward = dropout_backward,

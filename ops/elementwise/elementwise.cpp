@@ -199,28 +199,28 @@ Tensor apply_one(const OpDef& op, std::initializer_list<Tensor> inputs,
 void add_backward(const BackwardArgs& args) {
   for (int i : {0, 1})
     if (args.needs(i))
-      args.grad_inputs[i] = sum_to_shape(args.grad_outputs[0], args.inputs[i].shape());
+      args.grad_inputs[i] = sum_to_shape(args.grad_outputs[0], args.inputs[i].dims());
 }
 
 void subtract_backward(const BackwardArgs& args) {
   const Tensor& dy = args.grad_outputs[0];
-  if (args.needs(0)) args.grad_inputs[0] = sum_to_shape(dy, args.inputs[0].shape());
-  if (args.needs(1)) args.grad_inputs[1] = negate(sum_to_shape(dy, args.inputs[1].shape()));
+  if (args.needs(0)) args.grad_inputs[0] = sum_to_shape(dy, args.inputs[0].dims());
+  if (args.needs(1)) args.grad_inputs[1] = negate(sum_to_shape(dy, args.inputs[1].dims()));
 }
 
 void multiply_backward(const BackwardArgs& args) {
   for (int i : {0, 1})
     if (args.needs(i))
       args.grad_inputs[i] =
-          sum_to_shape(multiply(args.grad_outputs[0], args.inputs[1 - i]), args.inputs[i].shape());
+          sum_to_shape(multiply(args.grad_outputs[0], args.inputs[1 - i]), args.inputs[i].dims());
 }
 
 void divide_backward(const BackwardArgs& args) {
   const Tensor da = divide(args.grad_outputs[0], args.inputs[1]);
-  if (args.needs(0)) args.grad_inputs[0] = sum_to_shape(da, args.inputs[0].shape());
+  if (args.needs(0)) args.grad_inputs[0] = sum_to_shape(da, args.inputs[0].dims());
   if (args.needs(1))
     args.grad_inputs[1] =
-        negate(sum_to_shape(multiply(da, args.outputs[0]), args.inputs[1].shape()));
+        negate(sum_to_shape(multiply(da, args.outputs[0]), args.inputs[1].dims()));
 }
 
 void negate_backward(const BackwardArgs& args) {
@@ -300,6 +300,12 @@ constexpr OpDef unary_op(const char* name, Backward backward, uint32_t saved_inp
           .cost = output_cost};
 }
 
+template <typename T>
+constexpr OpDef with_attrs(OpDef op) {
+  op.parse_attrs = Attrs::parse<T>;
+  return op;
+}
+
 // An op whose gradient rule reads its result.
 template <Unary kOp, const OpDef& kGradient>
 constexpr OpDef kept_output_op(const char* name) {
@@ -341,8 +347,10 @@ constinit const OpDef kReciprocal =
 constinit const OpDef kAbs = kept_input_op<Unary::Abs, kAbsBackward>("abs");
 constinit const OpDef kRelu = kept_output_op<Unary::Relu, kReluBackward>("relu");
 constinit const OpDef kSigmoid = kept_output_op<Unary::Sigmoid, kSigmoidBackward>("sigmoid");
-constinit const OpDef kScale = unary_op<Unary::Scale>("scale", scale_backward);
-constinit const OpDef kAddScalar = unary_op<Unary::AddScalar>("add_scalar", add_scalar_backward);
+constinit const OpDef kScale =
+    with_attrs<ScaleAttrs>(unary_op<Unary::Scale>("scale", scale_backward));
+constinit const OpDef kAddScalar =
+    with_attrs<ValueAttrs>(unary_op<Unary::AddScalar>("add_scalar", add_scalar_backward));
 
 constinit const OpDef kAccumulate{.name = "accumulate",
                                   .input_names = kAccumulateNames,
@@ -357,6 +365,7 @@ constinit const OpDef kAccumulate{.name = "accumulate",
 constinit const OpDef kFill{.name = "fill",
                             .input_names = kFillNames,
                             .infer = infer_fill,
+                            .parse_attrs = Attrs::parse<ValueAttrs>,
                             .cpu = fill_kernel,
                             .reference = fill_kernel,
                             .writes = bit(0),
@@ -392,12 +401,13 @@ void fill(const Tensor& destination, double value) {
   apply(kFill, {destination}, ValueAttrs{value});
 }
 
-Tensor sum_to_shape(const Tensor& gradient, const Shape& shape) {
-  if (gradient.shape() == shape) return gradient;
-  const int missing = gradient.num_dims() - shape.size();
+Tensor sum_to_shape(const Tensor& gradient, const DimShape& shape) {
+  const DimShape from = gradient.dims();
+  if (from == shape) return gradient;
+  const int missing = from.size() - shape.size();
   int64_t stretched = 0;
-  for (int i = 0; i < gradient.num_dims(); ++i)
-    if (i < missing || shape[i - missing] != gradient.shape()[i]) stretched |= int64_t{1} << i;
+  for (int i = 0; i < from.size(); ++i)
+    if (i < missing || !(shape[i - missing] == from[i])) stretched |= int64_t{1} << i;
   if (stretched == 0) return reshape(gradient, shape);
   return reshape(sum(gradient, stretched, true), shape);
 }

@@ -72,6 +72,6 @@ void accumulate(const Tensor& destination, const Tensor& x);
 void fill(const Tensor& destination, double value);
 
 // Gradient of a broadcast operand: `gradient` summed over the dims that broadcasting stretched.
-Tensor sum_to_shape(const Tensor& gradient, const Shape& shape);
+Tensor sum_to_shape(const Tensor& gradient, const DimShape& shape);
 
 }  // namespace obelisk::ops

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "framework/op/full.h"
 #include "ops/elementwise/elementwise.h"
 #include "ops/elementwise/strided.h"
 #include "ops/embedding/embedding_kernels.h"
@@ -95,8 +96,7 @@ void embedding_backward(const BackwardArgs& args) {
   if (!args.needs(1)) return;
   const Tensor& table = args.inputs[1];
   Tensor destination = args.destination(1);
-  if (!destination.defined())
-    destination = args.grad_inputs[1] = zeros(table.shape(), table.dtype());
+  if (!destination.defined()) destination = args.grad_inputs[1] = zeros_like(table);
   apply(kEmbeddingAccumulate, {destination, args.inputs[0], args.grad_outputs[0]}, NoAttrs{});
 }
 
@@ -137,11 +137,12 @@ Tensor embedding(const Tensor& ids, const Tensor& table) {
 // place to the rows that were used.
 Tensor add_rows(const Tensor& x_BTD, const Tensor& table_PD) {
   OBELISK_CHECK(x_BTD.num_dims() == 3 && table_PD.num_dims() == 2 &&
-                    x_BTD.dim(1) <= table_PD.dim(0) && x_BTD.dim(2) == table_PD.dim(1),
+                    could_be_ordered(x_BTD.dims()[1], table_PD.dims()[0]) &&
+                    x_BTD.dims()[2] == table_PD.dims()[1],
                 ShapeError,
                 "add_rows: x must be [B, T, D] and table [P, D] with T at most P; got {}, {}",
                 describe("x", x_BTD), describe("table", table_PD));
-  return add(x_BTD, slice(table_PD, 0, 0, x_BTD.dim(1)));
+  return add(x_BTD, slice(table_PD, 0, 0, x_BTD.dims()[1]));
 }
 
 }  // namespace obelisk::ops

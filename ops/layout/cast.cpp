@@ -54,6 +54,7 @@ Cost cast_cost(std::span<const TensorSpec> inputs, std::span<const TensorSpec> o
 constinit const OpDef kCast{.name = "cast",
                             .input_names = kNames,
                             .infer = infer_cast,
+                            .parse_attrs = Attrs::parse<CastAttrs>,
                             .cpu = cast_kernel,
                             .reference = cast_reference,
                             .backward = cast_backward,

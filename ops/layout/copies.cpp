@@ -123,9 +123,9 @@ void concat_reference(const KernelArgs& args) {
 
 void concat_backward(const BackwardArgs& args) {
   const int dim = static_cast<int>(args.attrs.as<ConcatAttrs>().dim);
-  int64_t begin = 0;
+  Dim begin = 0;
   for (size_t i = 0; i < args.inputs.size(); ++i) {
-    const int64_t end = begin + args.inputs[i].shape()[dim];
+    const Dim end = begin + args.inputs[i].dims()[dim];
     if (args.needs(static_cast<int>(i))) {
       const Tensor piece = slice(args.grad_outputs[0], dim, begin, end);
       // Accumulation reads strided rows; whoever else gets the piece wants it dense.
@@ -201,22 +201,23 @@ void broadcast_to_reference(const KernelArgs& args) {
 }
 
 void broadcast_to_backward(const BackwardArgs& args) {
-  args.grad_inputs[0] = sum_to_shape(args.grad_outputs[0], args.inputs[0].shape());
+  args.grad_inputs[0] = sum_to_shape(args.grad_outputs[0], args.inputs[0].dims());
 }
 
 // pad ----------------------------------------------------------------------------------------
 
 void infer_pad(const InferArgs& args) {
   const auto& [dim, before, after] = args.attrs.as<PadAttrs>();
-  args.require(valid_dim(dim, args.shape(0)) && before >= 0 && after >= 0,
-               "must add a number of zeros that is not negative to an existing dim");
+  args.require(
+      valid_dim(dim, args.shape(0)) && could_be_ordered(0, before) && could_be_ordered(0, after),
+      "must add a number of zeros that is not negative to an existing dim");
   const int d = static_cast<int>(dim);
-  args.add_output(args.shape(0).with(d, args.shape(0)[d] + Dim(before + after)),
-                  args.inputs[0].dtype);
+  args.add_output(args.shape(0).with(d, args.shape(0)[d] + before + after), args.inputs[0].dtype);
 }
 
 void pad_kernel(const KernelArgs& args) {
-  const auto& [dim, before, after] = args.attrs.as<PadAttrs>();
+  const auto& attrs = args.attrs.as<PadAttrs>();
+  const int64_t dim = attrs.dim, before = attrs.before.number(), after = attrs.after.number();
   const Tensor &x = args.inputs[0], &y = args.outputs[0];
   if (y.numel() == 0) return;
   const int d = static_cast<int>(dim);
@@ -237,21 +238,23 @@ void pad_reference(const KernelArgs& args) {
   if (y.numel() == 0) return;
   std::fill_n(static_cast<std::byte*>(y.raw_data()), y.numel() * size_of(y.dtype()), std::byte{0});
   if (x.numel() > 0)
-    reference_copy(x, x.strides(), address_of(y, dim, before), x.shape(), y.strides());
+    reference_copy(x, x.strides(), address_of(y, dim, before.number()), x.shape(), y.strides());
 }
 
 void pad_backward(const BackwardArgs& args) {
   const auto& [dim, before, after] = args.attrs.as<PadAttrs>();
   const int d = static_cast<int>(dim);
   args.grad_inputs[0] =
-      contiguous(slice(args.grad_outputs[0], d, before, before + args.inputs[0].shape()[d]));
+      contiguous(slice(args.grad_outputs[0], d, before, before + args.inputs[0].dims()[d]));
 }
 
 constexpr OpDef copying_op(const char* name, Infer infer, Kernel cpu, Kernel reference,
-                           Backward backward, Fusion fusion = Fusion::Opaque) {
+                           Backward backward, decltype(OpDef::parse_attrs) parse_attrs,
+                           Fusion fusion = Fusion::Opaque) {
   return {.name = name,
           .input_names = kNames,
           .infer = infer,
+          .parse_attrs = parse_attrs,
           .cpu = cpu,
           .reference = reference,
           .backward = backward,
@@ -262,17 +265,20 @@ constexpr OpDef copying_op(const char* name, Infer infer, Kernel cpu, Kernel ref
 
 }  // namespace
 
-constinit const OpDef kCopy =
-    copying_op("copy", infer_copy, copy_kernel, copy_reference, copy_backward, Fusion::Elementwise);
+constinit const OpDef kCopy = copying_op("copy", infer_copy, copy_kernel, copy_reference,
+                                         copy_backward, Attrs::parse<NoAttrs>, Fusion::Elementwise);
 constinit const OpDef kPermute =
-    copying_op("permute", infer_permute, permute_kernel, permute_reference, permute_backward);
+    copying_op("permute", infer_permute, permute_kernel, permute_reference, permute_backward,
+               Attrs::parse<PermuteAttrs>);
 constinit const OpDef kBroadcastTo =
     copying_op("broadcast_to", infer_broadcast_to, broadcast_to_kernel, broadcast_to_reference,
-               broadcast_to_backward, Fusion::Broadcast);
-constinit const OpDef kPad = copying_op("pad", infer_pad, pad_kernel, pad_reference, pad_backward);
+               broadcast_to_backward, Attrs::parse<BroadcastToAttrs>, Fusion::Broadcast);
+constinit const OpDef kPad =
+    copying_op("pad", infer_pad, pad_kernel, pad_reference, pad_backward, Attrs::parse<PadAttrs>);
 constinit const OpDef kConcat{.name = "concat",
                               .input_names = kNames,
                               .infer = infer_concat,
+                              .parse_attrs = Attrs::parse<ConcatAttrs>,
                               .cpu = concat_kernel,
                               .reference = concat_reference,
                               .backward = concat_backward,
@@ -309,11 +315,11 @@ Tensor transpose(const Tensor& x, int dim_a, int dim_b) {
   return permute(x, order);
 }
 
-Tensor broadcast_to(const Tensor& x, const Shape& shape) {
-  return apply(kBroadcastTo, {x}, BroadcastToAttrs{to_dims(shape)})[0];
+Tensor broadcast_to(const Tensor& x, const DimShape& shape) {
+  return apply(kBroadcastTo, {x}, BroadcastToAttrs{shape})[0];
 }
 
-Tensor pad(const Tensor& x, int dim, int64_t before, int64_t after) {
+Tensor pad(const Tensor& x, int dim, Dim before, Dim after) {
   return apply(kPad, {x}, PadAttrs{positive_dim(x.num_dims(), dim), before, after})[0];
 }
 

@@ -16,8 +16,8 @@ struct ReshapeAttrs {
 };
 struct SliceAttrs {
   int64_t dim = 0;
-  int64_t begin = 0;
-  int64_t end = 0;  // one past the last
+  Dim begin = 0;
+  Dim end = 0;  // one past the last
   static constexpr auto fields() {
     return std::tuple{field("dim", &SliceAttrs::dim), field("begin", &SliceAttrs::begin),
                       field("end", &SliceAttrs::end)};
@@ -44,8 +44,8 @@ struct BroadcastToAttrs {
 };
 struct PadAttrs {
   int64_t dim = 0;
-  int64_t before = 0;
-  int64_t after = 0;
+  Dim before = 0;
+  Dim after = 0;
   static constexpr auto fields() {
     return std::tuple{field("dim", &PadAttrs::dim), field("before", &PadAttrs::before),
                       field("after", &PadAttrs::after)};
@@ -66,10 +66,15 @@ extern const OpDef kCopy, kPermute, kBroadcastTo, kPad, kCast;
 // left. A view where x's memory allows it (always, when x is contiguous; splitting a dim, too), a
 // copy otherwise. Error: "reshape: number of elements must stay the same; ...".
 Tensor reshape(const Tensor& x, const Shape& shape);
+// The same for dims that may be symbolic, without -1.
+Tensor reshape(const Tensor& x, const DimShape& shape);
+inline Tensor reshape(const Tensor& x, std::initializer_list<int64_t> shape) {
+  return reshape(x, Shape(shape));
+}
 
 // Elements [begin, end) of a dim, a view. Error: "slice: must satisfy 0 <= begin <= end <= size of
 // an existing dim; ...".
-Tensor slice(const Tensor& x, int dim, int64_t begin, int64_t end);
+Tensor slice(const Tensor& x, int dim, Dim begin, Dim end);
 
 // Consecutive pieces of a dim, views. Backward is one concat into x's gradient. Error: "split:
 // sizes must add up to the size of an existing dim; ...".
@@ -96,10 +101,10 @@ Tensor copy(const Tensor& x);
 
 // x repeated along missing dims and dims of size 1, written out. Error: "broadcast_to: x must
 // broadcast to the shape; ...". Backward sums.
-Tensor broadcast_to(const Tensor& x, const Shape& shape);
+Tensor broadcast_to(const Tensor& x, const DimShape& shape);
 
 // Zeros round x in one dim.
-Tensor pad(const Tensor& x, int dim, int64_t before, int64_t after);
+Tensor pad(const Tensor& x, int dim, Dim before, Dim after);
 
 // Elements converted; x itself when it has the dtype already. To a float: rounded to nearest even,
 // NaN stays NaN. To an integer: rounded toward zero, NaN becomes 0, numbers outside the dtype's

@@ -1,6 +1,7 @@
 // reshape, slice, split: shape rules, views, gradients.
 #include <numeric>
 
+#include "framework/op/full.h"
 #include "ops/elementwise/elementwise.h"
 #include "ops/layout/layout.h"
 
@@ -71,7 +72,7 @@ void view_reshape(const Tensor& x, const Attrs& attrs, TensorList& outputs) {
 }
 
 void reshape_backward(const BackwardArgs& args) {
-  args.grad_inputs[0] = reshape(args.grad_outputs[0], args.inputs[0].shape());
+  args.grad_inputs[0] = reshape(args.grad_outputs[0], args.inputs[0].dims());
 }
 
 // slice --------------------------------------------------------------------------------------
@@ -79,9 +80,9 @@ void reshape_backward(const BackwardArgs& args) {
 void infer_slice(const InferArgs& args) {
   const auto& [dim, begin, end] = args.attrs.as<SliceAttrs>();
   const DimShape& shape = args.shape(0);
-  args.require(valid_dim(dim, shape) && 0 <= begin && begin <= end &&
-                   (!shape[static_cast<int>(dim)].is_number() ||
-                    end <= shape[static_cast<int>(dim)].number()),
+  args.require(valid_dim(dim, shape) && could_be_ordered(0, begin) &&
+                   could_be_ordered(begin, end) &&
+                   could_be_ordered(end, shape[static_cast<int>(dim)]),
                "must satisfy 0 <= begin <= end <= size of an existing dim");
   args.add_output(shape.with(static_cast<int>(dim), end - begin), args.inputs[0].dtype);
 }
@@ -95,7 +96,7 @@ Tensor piece_of(const Tensor& x, int64_t dim, int64_t begin, int64_t size) {
 
 void view_slice(const Tensor& x, const Attrs& attrs, TensorList& outputs) {
   const auto& [dim, begin, end] = attrs.as<SliceAttrs>();
-  outputs.push_back(piece_of(x, dim, begin, end - begin));
+  outputs.push_back(piece_of(x, dim, begin.number(), (end - begin).number()));
 }
 
 void slice_backward(const BackwardArgs& args) {
@@ -105,7 +106,7 @@ void slice_backward(const BackwardArgs& args) {
     accumulate(slice(args.destination(0), static_cast<int>(dim), begin, end), dy);
     return;
   }
-  const int64_t size = args.inputs[0].shape()[static_cast<int>(dim)];
+  const Dim size = args.inputs[0].dims()[static_cast<int>(dim)];
   args.grad_inputs[0] = pad(dy, static_cast<int>(dim), begin, size - end);
 }
 
@@ -136,9 +137,9 @@ void view_split(const Tensor& x, const Attrs& attrs, TensorList& outputs) {
 void split_backward(const BackwardArgs& args) {
   const int dim = static_cast<int>(args.attrs.as<SplitAttrs>().dim);
   if (args.destination(0).defined()) {
-    int64_t begin = 0;
+    Dim begin = 0;
     for (size_t i = 0; i < args.outputs.size(); ++i) {
-      const int64_t end = begin + args.outputs[i].shape()[dim];
+      const Dim end = begin + args.outputs[i].dims()[dim];
       if (args.grad_outputs[i].defined())
         accumulate(slice(args.destination(0), dim, begin, end), args.grad_outputs[i]);
       begin = end;
@@ -147,9 +148,8 @@ void split_backward(const BackwardArgs& args) {
   }
   TensorList pieces;
   for (size_t i = 0; i < args.outputs.size(); ++i)
-    pieces.push_back(args.grad_outputs[i].defined()
-                         ? args.grad_outputs[i]
-                         : zeros(args.outputs[i].shape(), args.outputs[i].dtype()));
+    pieces.push_back(args.grad_outputs[i].defined() ? args.grad_outputs[i]
+                                                    : zeros_like(args.outputs[i]));
   args.grad_inputs[0] = concat(pieces, dim);
 }
 
@@ -158,18 +158,21 @@ void split_backward(const BackwardArgs& args) {
 constinit const OpDef kReshape{.name = "reshape",
                                .input_names = kNames,
                                .infer = infer_reshape,
+                               .parse_attrs = Attrs::parse<ReshapeAttrs>,
                                .view = view_reshape,
                                .backward = reshape_backward,
                                .fusion = Fusion::View};
 constinit const OpDef kSlice{.name = "slice",
                              .input_names = kNames,
                              .infer = infer_slice,
+                             .parse_attrs = Attrs::parse<SliceAttrs>,
                              .view = view_slice,
                              .backward = slice_backward,
                              .fusion = Fusion::View};
 constinit const OpDef kSplit{.name = "split",
                              .input_names = kNames,
                              .infer = infer_split,
+                             .parse_attrs = Attrs::parse<SplitAttrs>,
                              .view = view_split,
                              .backward = split_backward,
                              .fusion = Fusion::View};
@@ -199,7 +202,14 @@ Tensor reshape(const Tensor& x, const Shape& shape) {
   return apply(kReshape, {viewable ? x : copy(x)}, ReshapeAttrs{to_dims(resolved)})[0];
 }
 
-Tensor slice(const Tensor& x, int dim, int64_t begin, int64_t end) {
+Tensor reshape(const Tensor& x, const DimShape& shape) {
+  if (is_numeric(shape) && is_numeric(x.dims())) return reshape(x, to_numbers(shape));
+  // Whether other strides allow a view depends on sizes that are not known yet.
+  const bool viewable = x.is_contiguous();
+  return apply(kReshape, {viewable ? x : copy(x)}, ReshapeAttrs{shape})[0];
+}
+
+Tensor slice(const Tensor& x, int dim, Dim begin, Dim end) {
   return apply(kSlice, {x}, SliceAttrs{positive_dim(x, dim), begin, end})[0];
 }
 

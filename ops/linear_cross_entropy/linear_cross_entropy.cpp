@@ -203,6 +203,7 @@ const OpDef kLinearCrossEntropy = {
     .name = "linear_cross_entropy",
     .input_names = kInputNames,
     .infer = infer,
+    .parse_attrs = Attrs::parse<LinearCrossEntropyAttrs>,
     .cpu = kernel,
     .reference = reference,
     .decompose = decompose,

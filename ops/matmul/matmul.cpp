@@ -137,7 +137,9 @@ void deliver(const BackwardArgs& args, int input, const Tensor& left, const Tens
 }
 
 // A row vector as a matrix.
-Tensor as_matrix(const Tensor& x) { return x.num_dims() > 1 ? x : reshape(x, {1, x.dim(0)}); }
+Tensor as_matrix(const Tensor& x) {
+  return x.num_dims() > 1 ? x : reshape(x, DimShape{1, x.dims()[0]});
+}
 
 void backward(const BackwardArgs& args) {
   const auto& attrs = args.attrs.as<MatmulAttrs>();
@@ -189,6 +191,7 @@ constexpr const char* kAccumulateNames[] = {"destination", "a", "b"};
 constinit const OpDef kMatmul{.name = "matmul",
                               .input_names = kNames,
                               .infer = infer,
+                              .parse_attrs = Attrs::parse<MatmulAttrs>,
                               .cpu = matmul_cpu,
                               .reference = reference,
                               .backward = backward,
@@ -199,6 +202,7 @@ constinit const OpDef kMatmul{.name = "matmul",
 constinit const OpDef kMatmulAccumulate{.name = "matmul_accumulate",
                                         .input_names = kAccumulateNames,
                                         .infer = infer_accumulate,
+                                        .parse_attrs = Attrs::parse<MatmulAttrs>,
                                         .cpu = matmul_accumulate_cpu,
                                         .reference = accumulate_reference,
                                         .writes = bit(0),

@@ -34,9 +34,9 @@ struct Groups {
   }
 };
 
-Shape keepdim_shape(const Shape& shape, int64_t dims) {
-  Shape result;
-  for (int i = 0; i < shape.size(); ++i) result.push_back(is_reduced(dims, i) ? 1 : shape[i]);
+DimShape keepdim_shape(const DimShape& shape, int64_t dims) {
+  DimShape result;
+  for (int i = 0; i < shape.size(); ++i) result.push_back(is_reduced(dims, i) ? Dim(1) : shape[i]);
   return result;
 }
 
@@ -167,7 +167,7 @@ void max_backward_kernel(const KernelArgs& args) {
 
 // dy spread over the dims that were reduced.
 Tensor spread_back(const Tensor& dy, const Tensor& x, int64_t dims) {
-  return broadcast_to(reshape(dy, keepdim_shape(x.shape(), dims)), x.shape());
+  return broadcast_to(reshape(dy, keepdim_shape(x.dims(), dims)), x.dims());
 }
 
 void sum_backward(const BackwardArgs& args) {
@@ -177,10 +177,27 @@ void sum_backward(const BackwardArgs& args) {
 
 void mean_backward(const BackwardArgs& args) {
   const int64_t dims = args.attrs.as<ReduceAttrs>().dims;
-  const int64_t count = Groups(args.inputs[0], dims).count();
-  const Tensor dy =
-      scale(args.grad_outputs[0], count == 0 ? 0.0 : 1.0 / static_cast<double>(count));
+  const DimShape shape = args.inputs[0].dims();
+  Dim count = 1;
+  for (int i = 0; i < shape.size(); ++i)
+    if (is_reduced(dims, i)) count = count * shape[i];
+  const Tensor dy = apply(kShare, {args.grad_outputs[0]}, CountAttrs{count})[0];
   args.grad_inputs[0] = spread_back(dy, args.inputs[0], dims);
+}
+
+void infer_share(const InferArgs& args) {
+  args.require_same_float({0});
+  args.require(could_be_ordered(0, args.attrs.as<CountAttrs>().count),
+               "count must not be negative");
+  args.add_output(args.shape(0), args.inputs[0].dtype);
+}
+
+// `scale`, by a factor that is known only now.
+template <Kernel OpDef::*kKernel>
+void share_kernel(const KernelArgs& args) {
+  const int64_t count = args.attrs.as<CountAttrs>().count.number();
+  const double factor = count == 0 ? 0.0 : 1.0 / static_cast<double>(count);
+  (kScale.*kKernel)({args.context, args.inputs, args.outputs, ScaleAttrs{factor}});
 }
 
 void max_backward(const BackwardArgs& args) {
@@ -192,6 +209,7 @@ constexpr OpDef reduce_op(const char* name, Kernel cpu, Kernel reference, Backwa
   return {.name = name,
           .input_names = kNames,
           .infer = infer_reduce,
+          .parse_attrs = Attrs::parse<ReduceAttrs>,
           .cpu = cpu,
           .reference = reference,
           .backward = backward,
@@ -226,9 +244,18 @@ constinit const OpDef kArgmax{.name = "argmax",
                               .reference = argmax_reference,
                               .fusion = Fusion::Reduction,
                               .cost = streaming_cost<1>};
+constinit const OpDef kShare{.name = "share",
+                             .input_names = kNames,
+                             .infer = infer_share,
+                             .parse_attrs = Attrs::parse<CountAttrs>,
+                             .cpu = share_kernel<&OpDef::cpu>,
+                             .reference = share_kernel<&OpDef::reference>,
+                             .fusion = Fusion::Elementwise,
+                             .cost = streaming_cost<1>};
 constinit const OpDef kMaxBackward{.name = "max_backward",
                                    .input_names = kMaxBackwardNames,
                                    .infer = infer_max_backward,
+                                   .parse_attrs = Attrs::parse<ReduceAttrs>,
                                    .cpu = max_backward_kernel,
                                    .reference = max_backward_kernel,
                                    .cost = streaming_cost<2>};

@@ -28,10 +28,18 @@ struct ReduceAttrs {
   }
 };
 
+struct CountAttrs {
+  Dim count = 1;
+  static constexpr auto fields() { return std::tuple{field("count", &CountAttrs::count)}; }
+};
+
 extern const OpDef kSum, kMean, kMax;  // input x; ReduceAttrs
 extern const OpDef kArgmax;            // input x [..., D] -> i64 [...]; NoAttrs
 // (x, y, dy) -> dx of max; ReduceAttrs, y and dy as max made them.
 extern const OpDef kMaxBackward;
+// (x) -> x * (1 / count), the share of each of `count` elements in a mean; 0 for a count of 0.
+// CountAttrs: the count may be symbolic while a graph is traced. Contiguous x.
+extern const OpDef kShare;
 
 inline constexpr int64_t kAllDims = -1;
 

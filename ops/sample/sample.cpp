@@ -155,6 +155,7 @@ void sample_reference(const KernelArgs& args) {
 constinit const OpDef kSample{.name = "sample",
                               .input_names = kNames,
                               .infer = infer_sample,
+                              .parse_attrs = Attrs::parse<SampleAttrs>,
                               .cpu = sample_kernel,
                               .reference = sample_reference,
                               .cost = streaming_cost<10>};

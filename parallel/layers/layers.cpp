@@ -76,11 +76,11 @@ Tensor CausalSelfAttention::forward(const Tensor& x_BTD, const Tensor& random) c
   const Tensor qkv_BT3D = qkv_.forward(x_BTD);
   // Views of the packed projection: attention reads rows at any stride.
   const Tensor qkv_BT3HK =
-      ops::reshape(qkv_BT3D, {x_BTD.dim(0), x_BTD.dim(1), 3 * num_heads_, head_dim});
+      ops::reshape(qkv_BT3D, {x_BTD.dims()[0], x_BTD.dims()[1], 3 * num_heads_, head_dim});
   const int64_t thirds[] = {num_heads_, num_heads_, num_heads_};
   const TensorList parts = ops::split(qkv_BT3HK, thirds, 2);
   const Tensor mixed_BTHK = ops::attention(parts[0], parts[1], parts[2], {.causal = true});
-  return dropout_.forward(proj_.forward(ops::reshape(mixed_BTHK, x_BTD.shape())), random);
+  return dropout_.forward(proj_.forward(ops::reshape(mixed_BTHK, x_BTD.dims())), random);
 }
 
 Mlp::Mlp(Module& parent, std::string_view name, const MlpOptions& options)

@@ -93,9 +93,11 @@ Gpt2::~Gpt2() = default;
 const Tensor& Gpt2::head() const { return lm_head_ ? lm_head_->weight() : wte_.weight(); }
 
 Tensor Gpt2::hidden(const Tensor& ids_BT, const Tensor& random) const {
-  OBELISK_CHECK(ids_BT.num_dims() == 2 && ids_BT.dim(1) <= config_.context_length, ShapeError,
-                "gpt2: ids must be [B, T] with T at most context_length; got {}, context_length {}",
-                to_string(ids_BT.shape()), config_.context_length);
+  OBELISK_CHECK(
+      ids_BT.num_dims() == 2 && could_be_ordered(ids_BT.dims()[1], config_.context_length),
+      ShapeError,
+      "gpt2: ids must be [B, T] with T at most context_length; got {}, context_length {}",
+      to_string(ids_BT.dims()), config_.context_length);
   Tensor x = dropout_.forward(wpe_.add_positions(wte_.forward(ids_BT)), random);
   Tensor normed = layers_.front()->ln_1.forward(x);
   const SelectiveRecomputeScope selective(recompute_ == Recompute::Selective);
@@ -110,22 +112,22 @@ Tensor Gpt2::hidden(const Tensor& ids_BT, const Tensor& random) const {
 }
 
 Tensor Gpt2::loss_sum(const Tensor& ids_BT, const Tensor& targets_BT, const Tensor& random) const {
-  OBELISK_CHECK(ids_BT.shape() == targets_BT.shape(), ShapeError,
+  OBELISK_CHECK(ids_BT.dims() == targets_BT.dims(), ShapeError,
                 "gpt2: targets must have the shape of ids; got {} and {}",
-                to_string(targets_BT.shape()), to_string(ids_BT.shape()));
+                to_string(targets_BT.dims()), to_string(ids_BT.dims()));
   const Tensor x_BTD = hidden(ids_BT, random);
-  const int64_t num_tokens = ids_BT.numel();
+  const Dim num_tokens = product(ids_BT.dims());
   static const std::string kHead = "head";
   PathScope scope(kHead);
   return ops::linear_cross_entropy(ops::reshape(x_BTD, {num_tokens, config_.width}), head(),
-                                   ops::reshape(targets_BT, {num_tokens}));
+                                   ops::reshape(targets_BT, DimShape{num_tokens}));
 }
 
 Tensor Gpt2::next_logits(const Tensor& ids_BT) const {
   const Tensor x_BTD = hidden(ids_BT, Tensor());
-  const int64_t t = ids_BT.dim(1);
-  const Tensor last_BD =
-      ops::reshape(ops::contiguous(ops::slice(x_BTD, 1, t - 1, t)), {ids_BT.dim(0), config_.width});
+  const Dim t = ids_BT.dims()[1];
+  const Tensor last_BD = ops::reshape(ops::contiguous(ops::slice(x_BTD, 1, t - 1, t)),
+                                      {ids_BT.dims()[0], config_.width});
   return ops::linear(last_BD, head(), Tensor());
 }
 

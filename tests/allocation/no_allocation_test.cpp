@@ -4,13 +4,17 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <array>
 #include <filesystem>
 #include <memory>
 
+#include "framework/graph/executor.h"
+#include "framework/graph/tracer.h"
 #include "framework/train/console.h"
 #include "framework/train/events.h"
 #include "framework/train/loop.h"
 #include "framework/train/report.h"
+#include "ops/autograd.h"
 #include "tests/allocation/malloc_counter.h"
 #include "tests/parallel/tiny_task.h"
 
@@ -103,6 +107,46 @@ TEST(NoAllocation, WithMicroBatchesAndDropout) { expect_quiet(DType::F32, 2, 0.1
 TEST(NoAllocation, WithRecompute) {
   expect_quiet(DType::F32, 2, 0.1, Recompute::Selective);
   expect_quiet(DType::F32, 2, 0.1, Recompute::Full);
+}
+
+// A traced training step, at two sizes: each is planned at its first run, and quiet from its third.
+TEST(NoAllocation, OfGraphsFromTheThirdRunOfABinding) {
+  ExecContext context({.num_threads = 2});
+  ExecScope scope(context);
+  const Gpt2 model({.vocabulary_size = 19,
+                    .context_length = 9,
+                    .num_layers = 2,
+                    .num_heads = 2,
+                    .width = 8,
+                    .dropout = 0.25});
+  const FlatParameters parameters(model.parameters(), DType::F32);
+  parameters.initialise(5);
+  const TraceInput inputs[] = {{"ids", DType::I64, {"B", "T"}},
+                               {"targets", DType::I64, {"B", "T"}},
+                               {"random", DType::I64, {"3"}}};
+  const Graph graph =
+      trace(inputs, model.parameters(), [&](std::span<const Tensor> traced) -> TensorList {
+        const Tensor loss = model.loss_sum(traced[0], traced[1], traced[2]);
+        ops::backward(loss);
+        return {loss.detach()};
+      });
+  Executor executor(graph);
+  const Tensor random = zeros({3}, DType::I64);
+  const Tensor large = zeros({3, 9}, DType::I64), small = zeros({1, 1}, DType::I64);
+  const auto run_both = [&] {
+    executor.run(std::array{large, large, random});
+    executor.run(std::array{small, small, random});
+  };
+  run_both();
+  run_both();
+  const int64_t before = context.allocator()->stats().num_system_allocations;
+  start_counting_allocations();
+  run_both();
+  const AllocationCount count = stop_counting_allocations();
+  std::string places;
+  for (const std::string& place : count.places) places += place + "\n";
+  EXPECT_EQ(count.ours, 0) << places;
+  EXPECT_EQ(context.allocator()->stats().num_system_allocations, before);
 }
 
 }  // namespace

@@ -58,6 +58,45 @@ TEST(Dim, RefusesWhatItCannotKnow) {
   EXPECT_ERROR(Dim(7).divided_by(0), ShapeError, "dim: divisor must be positive; got 0");
 }
 
+TEST(Dim, Subtracts) {
+  SymbolTable table;
+  const Dim b = table.symbol("B"), t = table.symbol("T");
+  EXPECT_EQ(Dim(7) - 3, Dim(4));
+  EXPECT_EQ(b + t - b, t);
+  EXPECT_EQ(to_string(Dim(8) - t), "-T + 8");
+  EXPECT_EQ(b * 2 - b * 2, Dim(0));
+  EXPECT_ERROR(Dim(3) - 7, ShapeError, "dim: must not be negative; got 3 - 7");
+  EXPECT_TRUE(could_be_ordered(3, 4) && could_be_ordered(b, 4) && could_be_ordered(4, b));
+  EXPECT_FALSE(could_be_ordered(4, 3) || could_be_ordered(0, -1));
+  EXPECT_TRUE(Dim(-1).is_number());
+}
+
+TEST(Dim, EvaluatesUnderValuesOfSymbols) {
+  SymbolTable table;
+  const Dim b = table.symbol("B"), t = table.symbol("T");
+  EXPECT_EQ(evaluate(b * t * 3 - t + 5, {{"B", 4}, {"T", 2}}), 27);
+  EXPECT_EQ(evaluate(DimShape{b, 3, b + t}, {{"B", 0}, {"T", 2}}), (Shape{0, 3, 2}));
+  EXPECT_ERROR(evaluate(b + t, {{"B", 4}}), ShapeError, "dim: symbol T of T + B has no value");
+  EXPECT_ERROR(evaluate(b - t, {{"B", 1}, {"T", 3}}), ShapeError,
+               "dim: -T + B must not be negative; got -2");
+  EXPECT_EQ(symbol_name(b), "B");
+  EXPECT_EQ(symbol_name(b * 2), "");
+  EXPECT_EQ(symbol_name(b * t), "");
+  EXPECT_EQ(symbol_name(Dim(4)), "");
+  EXPECT_EQ(symbol_names(b * t + b), (std::vector<std::string>{"B", "B", "T"}));
+}
+
+TEST(Dim, ReadsWhatItPrints) {
+  SymbolTable table;
+  const Dim b = table.symbol("B"), t = table.symbol("T_1");
+  for (const Dim dim : {Dim(0), Dim(17), b, b * b * 3, b * t * 2 - t + 4, Dim(9) - b})
+    EXPECT_EQ(table.parse(to_string(dim)), dim) << to_string(dim);
+  for (const char* text : {"", "B+T", "2B", "B +", "B*", "-", "B  + T", "1 - ", "B.T",
+                           "1234567890123456789", "123456789012*123456789012"})
+    EXPECT_ERROR(table.parse(text), ValueError,
+                 fmt::format("dim: must read like 4*B*T - 1; got '{}'", text));
+}
+
 TEST(Dim, ShapesConvert) {
   EXPECT_EQ(to_numbers(to_dims({2, 3, 4})), (Shape{2, 3, 4}));
   EXPECT_EQ(product(DimShape{2, 3, 4}), Dim(24));

@@ -4,6 +4,7 @@
 #include "tests/ops/dropout_cases.h"
 #include "tests/ops/elementwise_cases.h"
 #include "tests/ops/embedding_cases.h"
+#include "tests/ops/full_cases.h"
 #include "tests/ops/gelu_cases.h"
 #include "tests/ops/layer_norm_cases.h"
 #include "tests/ops/layout_cases.h"
@@ -23,6 +24,7 @@ void append(std::vector<OpCases>& all, std::vector<OpCases> family) {
 
 std::vector<OpCases> collect() {
   std::vector<OpCases> all;
+  append(all, full_cases());
   append(all, attention_cases());
   append(all, attention_backward_cases());
   append(all, dropout_cases());

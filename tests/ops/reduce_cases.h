@@ -72,12 +72,22 @@ inline std::vector<OpCase> max_backward_shape_cases() {
   };
 }
 
+inline std::vector<OpCase> share_cases() {
+  auto make = [](const char* name, const Operand& x, int64_t count) {
+    return OpCase{.name = name, .inputs = {x}, .attrs = ops::CountAttrs{count}};
+  };
+  return {make("Scalar", normal({}), 3),       make("One", normal({1, 1}), 1),
+          make("Empty", normal({0, 4}), 5),    make("OfNothing", normal({3}), 0),
+          make("Width17", normal({5, 17}), 7), make("Large", normal({20011}), 49)};
+}
+
 inline std::vector<OpCases> reduce_cases() {
   return {{&ops::kSum, reduce_shape_cases()},
           {&ops::kMean, reduce_shape_cases()},
           {&ops::kMax, reduce_shape_cases()},
           {&ops::kArgmax, argmax_shape_cases()},
-          {&ops::kMaxBackward, max_backward_shape_cases()}};
+          {&ops::kMaxBackward, max_backward_shape_cases()},
+          {&ops::kShare, share_cases()}};
 }
 
 }  // namespace obelisk

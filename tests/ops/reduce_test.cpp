@@ -109,6 +109,8 @@ TEST_F(Reduce, Messages) {
   const Tensor x = zeros({2, 3}, DType::F32);
   EXPECT_ERROR(ops::sum(x, bit(2)), ShapeError,
                "sum: dims must be a set of dims of x; got x f32 [2, 3], {dims=4, keepdim=false}");
+  EXPECT_ERROR(apply(ops::kShare, {zeros({2}, DType::F64)}, ops::CountAttrs{-1}), ShapeError,
+               "share: count must not be negative; got x f64 [2], {count=-1}");
   EXPECT_ERROR(ops::mean(zeros({2}, DType::I64)), ShapeError,
                "mean: dtypes must be f32 or f64; got x i64 [2], {dims=1, keepdim=false}");
   EXPECT_ERROR(ops::argmax(zeros({2, 0}, DType::F32)), ShapeError,
