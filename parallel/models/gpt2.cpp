@@ -10,7 +10,7 @@ namespace obelisk::parallel {
 
 namespace {
 
-const Gpt2Config& checked(const Gpt2Config& config) {
+Gpt2Config checked(Gpt2Config config) {
   for (const auto& [name, value] : {std::pair{"vocabulary_size", config.vocabulary_size},
                                     {"context_length", config.context_length},
                                     {"num_layers", config.num_layers},
