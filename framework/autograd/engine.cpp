@@ -67,7 +67,8 @@ class Engine {
                     "bug: backward of {} ran already and freed its tensors; run forward again",
                     edge.node->op.name);
       Tensor& slot = edge.node->grad_outputs[edge.output_index];
-      add(slot, std::move(gradient));
+      const DType dtype = edge.node->outputs[edge.output_index].tensor.dtype();
+      add(slot, gradient.dtype() == dtype ? std::move(gradient) : ops_.cast(gradient, dtype));
       queue_.push(edge.node);
     } else if (edge.leaf.defined()) {
       add_to_leaf(edge.leaf, std::move(gradient));
@@ -89,12 +90,13 @@ class Engine {
 
   void add_to_leaf(const Tensor& leaf, Tensor gradient) {
     Tensor target = leaf.grad();
-    if (!target.defined() && is_exclusive(gradient)) {
+    const DType dtype = sum_dtype(leaf.dtype());
+    if (!target.defined() && gradient.dtype() == dtype && is_exclusive(gradient)) {
       leaf.impl().grad = gradient.impl_ptr();
       return;
     }
     if (!target.defined()) {
-      target = zeros_like(leaf);
+      target = zeros_like(leaf, dtype);
       leaf.impl().grad = target.impl_ptr();
     }
     apply(*ops_.accumulate, {target, gradient}, NoAttrs{});

@@ -9,11 +9,10 @@
 namespace obelisk {
 namespace {
 
-constexpr int64_t kAlignment = 16;  // elements; 64 bytes of f32
+constexpr int64_t kAlignment = 32;  // elements; 64 bytes of bf16
 
 template <typename T>
-void fill_initial(const Parameter& parameter, uint64_t seed) {
-  T* values = parameter.value().data<T>();
+void fill_initial(const Parameter& parameter, T* values, uint64_t seed) {
   const int64_t n = parameter.numel();
   const Initial& initial = parameter.initial();
   if (initial.kind != Initial::Kind::Normal) {
@@ -31,34 +30,51 @@ void fill_initial(const Parameter& parameter, uint64_t seed) {
 }  // namespace
 
 FlatParameters::FlatParameters(std::vector<Parameter*> parameters, DType dtype)
-    : parameters_(std::move(parameters)) {
-  std::vector<int64_t> offsets(parameters_.size());
+    : parameters_(std::move(parameters)), offsets_(parameters_.size()) {
   int64_t size = 0;
   for (bool decays : {true, false}) {
     for (size_t i = 0; i < parameters_.size(); ++i) {
       if (parameters_[i]->decays() != decays) continue;
-      offsets[i] = size;
+      offsets_[i] = size;
       num_parameters_ += parameters_[i]->numel();
       size += (parameters_[i]->numel() + kAlignment - 1) / kAlignment * kAlignment;
     }
     if (decays) decayed_size_ = size;
   }
   values_ = zeros({size}, dtype);
-  gradients_ = zeros({size}, dtype);
+  masters_ = sum_dtype(dtype) == dtype ? values_ : zeros({size}, sum_dtype(dtype));
+  gradients_ = zeros({size}, sum_dtype(dtype));
   for (size_t i = 0; i < parameters_.size(); ++i) {
     const Shape& shape = parameters_[i]->shape();
-    Tensor value = values_.alias(shape, contiguous_strides(shape), offsets[i]);
+    Tensor value = values_.alias(shape, contiguous_strides(shape), offsets_[i]);
     value.set_requires_grad(true);
-    value.set_grad(gradients_.alias(shape, contiguous_strides(shape), offsets[i]));
+    value.set_grad(gradients_.alias(shape, contiguous_strides(shape), offsets_[i]));
     parameters_[i]->set_value(std::move(value));
   }
 }
 
+Tensor FlatParameters::master(size_t index) const {
+  const Shape& shape = parameters_.at(index)->shape();
+  return masters_.alias(shape, contiguous_strides(shape), offsets_[index]);
+}
+
 void FlatParameters::initialise(uint64_t seed) const {
-  for (const Parameter* parameter : parameters_)
-    visit_f32_f64(values_.dtype(), "initialise",
-                  [&]<typename T>() { fill_initial<T>(*parameter, seed); });
-  values_.storage()->mark_written("initialise");
+  visit_f32_f64(masters_.dtype(), "initialise", [&]<typename T>() {
+    for (size_t i = 0; i < parameters_.size(); ++i)
+      fill_initial(*parameters_[i], master(i).data<T>(), seed);
+  });
+  masters_.storage()->mark_written("initialise");
+  round_masters();
+}
+
+void FlatParameters::round_masters() const {
+  if (values_.dtype() != DType::BF16) return;
+  const float* masters = masters_.data<float>();
+  auto* values = values_.data<BFloat16>();
+  ExecContext::current().parallel_for(size(), 1 << 14, [&](int64_t begin, int64_t end) {
+    std::transform(masters + begin, masters + end, values + begin, bfloat16_from);
+  });
+  values_.storage()->mark_written("round_masters");
 }
 
 void FlatParameters::zero_gradients() const {

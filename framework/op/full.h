@@ -9,7 +9,7 @@ namespace obelisk {
 
 struct FullAttrs {
   DimShape shape;
-  DType dtype = DType::F32;  // F32, F64 or I64
+  DType dtype = DType::F32;  // F32, BF16, F64 or I64
   double value = 0.0;
   static constexpr auto fields() {
     return std::tuple{field("shape", &FullAttrs::shape), field("dtype", &FullAttrs::dtype),
@@ -17,10 +17,11 @@ struct FullAttrs {
   }
 };
 
-// No inputs. Error: "full: dtype must be f32, f64 or i64; ...".
+// No inputs. Error: "full: dtype must be f32, bf16, f64 or i64; ...".
 extern const OpDef kFull;
 
 Tensor full_like(const Tensor& x, double value);
 Tensor zeros_like(const Tensor& x);
+Tensor zeros_like(const Tensor& x, DType dtype);
 
 }  // namespace obelisk

@@ -16,7 +16,7 @@ struct TensorSpec {
   DType dtype = DType::F32;
   bool defined = true;  // false: an optional operand that is absent
 };
-using SpecList = SmallVector<TensorSpec, 6>;
+using SpecList = SmallVector<TensorSpec, 7>;
 
 TensorSpec spec_of(const Tensor& tensor);
 std::string to_string(const TensorSpec& spec);  // "f32 [B, 128]" or "absent"
@@ -39,8 +39,14 @@ struct InferArgs {
     if (!condition) [[unlikely]]
       fail(rule);
   }
-  // All given inputs that are present are f32 or f64, and alike.
+  // All given inputs that are present are f32, bf16 or f64, and alike.
   void require_same_float(std::initializer_list<int> inputs) const;
+  // The same, but `destination` may be f32 where the inputs are bf16: sums stay wide.
+  void require_same_float_into(int destination, std::initializer_list<int> inputs) const;
+  // Inputs that are sums over `input`, if present: of its dtype, but f32 where it is bf16.
+  void require_sums(std::initializer_list<int> sums, int input) const;
+  // As require_same_float, without bf16.
+  void require_same_f32_f64(std::initializer_list<int> inputs) const;
   [[noreturn]] void fail(const char* rule) const;
 };
 
@@ -94,8 +100,8 @@ struct OpDef {
   Attrs (*parse_attrs)(std::string_view text, SymbolTable& symbols) = Attrs::parse<NoAttrs>;
 
   // Kernels. `cpu` is the vector kernel, `reference` the plain loops it is tested against (f32 and
-  // f64); an op whose plain loops are all there is names them twice. A null kernel means: run
-  // `decompose`, or refuse with a sentence.
+  // f64; a bf16 kernel is held against them too); an op whose plain loops are all there is names
+  // them twice. A null kernel means: run `decompose`, or refuse with a sentence.
   Kernel cpu = nullptr;
   Kernel cuda = nullptr;
   Kernel reference = nullptr;

@@ -11,6 +11,9 @@ namespace {
 
 thread_local ExecContext* current_context = nullptr;
 
+// Ranges for each thread: enough that a thread which the system holds back costs little.
+constexpr int64_t kRangesPerThread = 4;
+
 int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
 }  // namespace
@@ -28,23 +31,34 @@ ExecContext::ExecContext(ExecOptions options)
 
 void ExecContext::parallel_for(int64_t n, int64_t grain,
                                FunctionRef<void(int64_t, int64_t)> body) const {
+  run_ranges(n, grain, [&](int64_t begin, int64_t end, int) { body(begin, end); });
+}
+
+int ExecContext::num_ranges(int64_t n, int64_t grain) const {
   OBELISK_ASSERT(grain > 0);
+  if (num_threads_ == 1) return 1;
+  return static_cast<int>(std::min<int64_t>(
+      {num_threads_ * kRangesPerThread, ThreadPool::kMaxParts, ceil_div(n, grain)}));
+}
+
+void ExecContext::run_ranges(int64_t n, int64_t grain,
+                             FunctionRef<void(int64_t, int64_t, int)> body) const {
   if (n <= 0) return;
+  const int parts = num_ranges(n, grain);
+  if (parts == 1) return body(0, n, 0);
   const int64_t num_blocks = ceil_div(n, grain);
-  const int team = static_cast<int>(std::min<int64_t>(num_threads_, num_blocks));
-  if (team == 1) return body(0, n);
   std::exception_ptr error;
   std::atomic_flag failed = ATOMIC_FLAG_INIT;
-  const bool ran = pool_.run(team, [&](int part) {
-    const int64_t begin = num_blocks * part / team * grain;
-    const int64_t end = std::min(n, num_blocks * (part + 1) / team * grain);
+  const bool ran = pool_.run(parts, [&](int part, int thread) {
+    const int64_t begin = num_blocks * part / parts * grain;
+    const int64_t end = std::min(n, num_blocks * (part + 1) / parts * grain);
     try {
-      body(begin, end);
+      body(begin, end, thread);
     } catch (...) {
       if (!failed.test_and_set()) error = std::current_exception();
     }
   });
-  if (!ran) return body(0, n);
+  if (!ran) return body(0, n, 0);
   if (error) std::rethrow_exception(error);
 }
 

@@ -36,9 +36,9 @@ class ExecContext {
   const std::shared_ptr<Allocator>& allocator() const { return allocator_; }
 
   // Calls body(begin, end) over ranges that partition [0, n), from several threads. Ranges begin at
-  // multiples of `grain` (the last may be short), but their number depends on the thread count:
-  // results must not depend on the partition. The first exception is rethrown here. A call from
-  // inside a body runs serially.
+  // multiples of `grain` (the last may be short); there are a few for each thread, which claims one
+  // after the other. Their number depends on the thread count: results must not depend on it. The
+  // first exception is rethrown here. A call from inside a body runs serially.
   void parallel_for(int64_t n, int64_t grain, FunctionRef<void(int64_t, int64_t)> body) const;
 
   // Calls body(block, begin, end) exactly once for each block of `block_size` items (the last may
@@ -47,9 +47,9 @@ class ExecContext {
   void for_each_block(int64_t n, int64_t block_size,
                       FunctionRef<void(int64_t, int64_t, int64_t)> body) const;
 
-  // parallel_for with `size` elements of scratch memory for each range, undefined at its start:
-  // body(begin, end, scratch). One allocation made here, whatever the threads then do: scratch
-  // taken inside a body would make the memory of a step depend on how threads overlap.
+  // parallel_for with `size` elements of scratch memory for each thread, undefined at a range's
+  // start: body(begin, end, scratch). One allocation made here, whatever the threads then do:
+  // scratch taken inside a body would make the memory of a step depend on how threads overlap.
   template <typename T, typename Body>
   void parallel_for_with_scratch(int64_t n, int64_t grain, int64_t size, Body&& body);
 
@@ -65,6 +65,11 @@ class ExecContext {
   static ExecContext& current();
 
  private:
+  // What parallel_for cuts [0, n) into.
+  int num_ranges(int64_t n, int64_t grain) const;
+  // body(begin, end, thread): one range after the other on each of the threads 0, 1, ...
+  void run_ranges(int64_t n, int64_t grain, FunctionRef<void(int64_t, int64_t, int)> body) const;
+
   Device device_;
   int num_threads_;
   std::shared_ptr<Allocator> allocator_;
@@ -108,11 +113,9 @@ class Workspace {
 template <typename T, typename Body>
 void ExecContext::parallel_for_with_scratch(int64_t n, int64_t grain, int64_t size, Body&& body) {
   if (n <= 0) return;
-  const int64_t slots = std::min<int64_t>(num_threads_, (n + grain - 1) / grain);
-  const Workspace<T> scratch(*this, slots * size);
-  parallel_for(slots, 1, [&](int64_t begin, int64_t end) {
-    for (int64_t slot = begin; slot < end; ++slot)
-      body(n * slot / slots, n * (slot + 1) / slots, scratch.data() + slot * size);
+  const Workspace<T> scratch(*this, (num_ranges(n, grain) == 1 ? 1 : num_threads_) * size);
+  run_ranges(n, grain, [&](int64_t begin, int64_t end, int thread) {
+    body(begin, end, scratch.data() + thread * size);
   });
 }
 

@@ -120,8 +120,8 @@ Tensor full(const Shape& shape, DType dtype, double value) {
   if (dtype == DType::I64) {
     std::fill_n(tensor.data<int64_t>(), tensor.numel(), static_cast<int64_t>(value));
   } else {
-    visit_f32_f64(dtype, "full", [&]<typename T>() {
-      std::fill_n(tensor.data<T>(), tensor.numel(), static_cast<T>(value));
+    visit_float(dtype, "full", [&]<typename T>() {
+      std::fill_n(tensor.data<T>(), tensor.numel(), narrow<T>(static_cast<Compute<T>>(value)));
     });
   }
   return tensor;

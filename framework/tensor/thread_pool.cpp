@@ -36,7 +36,8 @@ T wait_for_change(const std::atomic<T>& value, T old) {
 }  // namespace
 
 ThreadPool::ThreadPool(int num_threads) {
-  for (int index = 1; index < num_threads; ++index) workers_.emplace_back([this] { work(); });
+  for (int index = 1; index < num_threads; ++index)
+    workers_.emplace_back([this, index] { work(index); });
 }
 
 ThreadPool::~ThreadPool() {
@@ -46,7 +47,7 @@ ThreadPool::~ThreadPool() {
   for (std::thread& worker : workers_) worker.join();
 }
 
-bool ThreadPool::run(int num_parts, FunctionRef<void(int)> body) {
+bool ThreadPool::run(int num_parts, FunctionRef<void(int, int)> body) {
   if (inside_body) return false;
   const std::unique_lock lock(busy_, std::try_to_lock);
   if (!lock) return false;
@@ -57,14 +58,14 @@ bool ThreadPool::run(int num_parts, FunctionRef<void(int)> body) {
   round_.fetch_add(1, std::memory_order_release);
   round_.notify_all();
   inside_body = true;
-  run_parts();
+  run_parts(0);
   inside_body = false;
   for (int32_t left = unfinished_.load(std::memory_order_acquire); left != 0;)
     left = wait_for_change(unfinished_, left);
   return true;
 }
 
-void ThreadPool::run_parts() {
+void ThreadPool::run_parts(int thread) {
   uint64_t ticket = ticket_.load(std::memory_order_acquire);
   while (true) {
     const uint64_t parts = ticket >> 16 & 0xFFFF, next = ticket & 0xFFFF;
@@ -73,19 +74,19 @@ void ThreadPool::run_parts() {
                                        std::memory_order_acquire))
       continue;
     // A claimed part keeps its round alive, and with it the body.
-    (*body_)(static_cast<int>(next));
+    (*body_)(static_cast<int>(next), thread);
     if (unfinished_.fetch_sub(1, std::memory_order_acq_rel) == 1) unfinished_.notify_one();
     ticket = ticket_.load(std::memory_order_acquire);
   }
 }
 
-void ThreadPool::work() {
+void ThreadPool::work(int thread) {
   inside_body = true;
   uint32_t seen = 0;
   while (true) {
     seen = wait_for_change(round_, seen);
     if (stopping_) return;
-    run_parts();
+    run_parts(thread);
   }
 }
 

@@ -18,25 +18,28 @@ namespace obelisk {
 
 class ThreadPool {
  public:
+  static constexpr int kMaxParts = 0xFFFF;
+
   // num_threads counts the caller: one makes no thread.
   explicit ThreadPool(int num_threads);
   ~ThreadPool();
   ThreadPool(const ThreadPool&) = delete;
   ThreadPool& operator=(const ThreadPool&) = delete;
 
-  // Calls body(0) ... body(num_parts - 1), each once, on this thread and the others, and returns
-  // when all are done. Bodies must not throw. False, and nothing is called, when the pool is busy:
-  // a call from inside a body, or from a second thread. num_parts: at most 65535.
-  bool run(int num_parts, FunctionRef<void(int)> body);
+  // Calls body(part, thread) for each part in [0, num_parts) once, on this thread, which is number
+  // 0, and the others, and returns when all are done. Bodies must not throw. False, and nothing is
+  // called, when the pool is busy: a call from inside a body, or from a second thread. num_parts:
+  // at most kMaxParts.
+  bool run(int num_parts, FunctionRef<void(int part, int thread)> body);
 
  private:
-  void work();
+  void work(int thread);
   // Claims and runs parts of the round in progress until none is left.
-  void run_parts();
+  void run_parts(int thread);
 
   std::vector<std::thread> workers_;
   std::mutex busy_;
-  const FunctionRef<void(int)>* body_ = nullptr;
+  const FunctionRef<void(int, int)>* body_ = nullptr;
   std::atomic<uint32_t> round_ = 0;  // a change starts the workers
   // Round, number of parts, next part: one word, so that a thread that comes late cannot claim a
   // part of a round that it has not seen the body of.

@@ -33,12 +33,13 @@ void infer(const InferArgs& args) {
   check_operands(args);
   const DimShape& q = args.shape(0);
   args.add_output(q, args.inputs[0].dtype);
-  args.add_output({q[0], q[2], q[1]}, args.inputs[0].dtype);
+  args.add_output({q[0], q[2], q[1]}, sum_dtype(args.inputs[0].dtype));
 }
 
 void infer_backward(const InferArgs& args) {
   check_operands(args);
-  args.require_same_float({0, 1, 2, 3, 4, 5});
+  args.require_same_float({0, 1, 2, 3, 5});
+  args.require_sums({4}, 0);
   const DimShape& q = args.shape(0);
   args.require(args.shape(3) == q && args.shape(5) == q, "o and do must be shaped like q");
   args.require(args.shape(4) == DimShape{q[0], q[2], q[1]}, "lse must be [B, H, T]");

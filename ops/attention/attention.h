@@ -29,9 +29,10 @@ struct AttentionAttrs {
 
 // (q [B, T, H, D], k [B, S, KV, D], v [B, S, KV, D]) -> o [B, T, H, D], lse [B, H, T].
 //
-// f32 or f64 alike. q, k and v may be strided in their leading dims (views of one packed
-// projection); outputs are contiguous. Saves all five for backward. Throws ShapeError when shapes
-// or dtypes do not fit, when KV does not divide H, and when causal with fewer keys than queries.
+// f32, bf16 or f64 alike; lse is f32 for bf16, and so is all arithmetic. q, k and v may be strided
+// in their leading dims (views of one packed projection); outputs are contiguous. Saves all five
+// for backward. Throws ShapeError when shapes or dtypes do not fit, when KV does not divide H, and
+// when causal with fewer keys than queries.
 extern const OpDef kAttention;
 
 // (q, k, v, o, lse, do) -> dq, dk, dv, contiguous, shaped like q, k and v. All but lse may be

@@ -20,8 +20,10 @@ HWY_BEFORE_NAMESPACE();
 namespace obelisk::ops::HWY_NAMESPACE {
 namespace {
 
-template <typename T>
+template <typename Stored>
 class Backward {
+  using T = Compute<Stored>;
+
  public:
   explicit Backward(const KernelArgs& args)
       : n_(args.inputs[0].shape(), args.inputs[1].shape(), args.attrs.as<AttentionAttrs>()),
@@ -43,14 +45,9 @@ class Backward {
   void run(ExecContext& context) const {
     const int64_t items = n_.batch * n_.kv_heads;
     const int64_t work = 5 * n_.batch * n_.heads * n_.queries * n_.keys * n_.width;
-    const int64_t slots = num_slots(context, items, work);
-    if (slots == 0) return;
-    const int64_t size = scratch_size();
-    const Workspace<T> scratch(context, slots * size);
-    context.parallel_for(slots, 1, [&](int64_t begin, int64_t end) {
-      for (int64_t slot = begin; slot < end; ++slot)
-        run_items(items * slot / slots, items * (slot + 1) / slots, scratch.data() + slot * size);
-    });
+    context.parallel_for_with_scratch<T>(
+        items, items_of_range(items, work), scratch_size(),
+        [&](int64_t begin, int64_t end, T* scratch) { run_items(begin, end, scratch); });
   }
 
  private:
@@ -126,16 +123,15 @@ class Backward {
     std::fill_n(x.delta + begin + n_.queries, padded - n_.queries, T{0});
   }
 
-  T dot(const T* a, const T* b) const {
+  T dot(const T* a, const Stored* b) const {
     const Tag<T> d;
     const int64_t lanes = vector_lanes<T>();
     auto sum = hn::Zero(d);
     int64_t i = 0;
-    for (; i + lanes <= n_.width; i += lanes)
-      sum = hn::MulAdd(hn::LoadU(d, a + i), hn::LoadU(d, b + i), sum);
+    for (; i + lanes <= n_.width; i += lanes) sum = hn::MulAdd(load(d, a + i), load(d, b + i), sum);
     if (i < n_.width) {
       const auto rest = static_cast<size_t>(n_.width - i);
-      sum = hn::MulAdd(load_partial(d, a + i, rest), load_partial(d, b + i, rest), sum);
+      sum = hn::MulAdd(load(d, a + i, rest), load(d, b + i, rest), sum);
     }
     return hn::GetLane(hn::SumOfLanes(d, sum));
   }
@@ -237,7 +233,7 @@ class Backward {
   }
 
   const AttentionSizes n_;
-  const HeadRows<T> q_, k_, v_, o_, g_, dq_, dk_, dv_;
+  const HeadRows<Stored> q_, k_, v_, o_, g_, dq_, dk_, dv_;
   const T* const lse_;
   const int64_t group_;
   const int64_t groups_;  // of a head
@@ -247,10 +243,8 @@ class Backward {
 };
 
 void kernel(const KernelArgs& args) {
-  if (args.inputs[0].dtype() == DType::F32)
-    Backward<float>(args).run(args.context);
-  else
-    Backward<double>(args).run(args.context);
+  visit_float(args.inputs[0].dtype(), "attention_backward",
+              [&]<typename T>() { Backward<T>(args).run(args.context); });
 }
 
 }  // namespace

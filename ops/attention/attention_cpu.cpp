@@ -20,8 +20,10 @@ HWY_BEFORE_NAMESPACE();
 namespace obelisk::ops::HWY_NAMESPACE {
 namespace {
 
-template <typename T>
+template <typename Stored>
 class Forward {
+  using T = Compute<Stored>;
+
  public:
   explicit Forward(const KernelArgs& args)
       : n_(args.inputs[0].shape(), args.inputs[1].shape(), args.attrs.as<AttentionAttrs>()),
@@ -37,14 +39,9 @@ class Forward {
   void run(ExecContext& context) const {
     const int64_t items = n_.batch * n_.heads * groups_;
     const int64_t work = n_.batch * n_.heads * n_.queries * n_.keys * n_.width;
-    const int64_t slots = num_slots(context, items, work);
-    if (slots == 0) return;
-    const Workspace<T> scratch(context, slots * scratch_size_);
-    context.parallel_for(slots, 1, [&](int64_t begin, int64_t end) {
-      for (int64_t slot = begin; slot < end; ++slot)
-        run_items(items * slot / slots, items * (slot + 1) / slots,
-                  scratch.data() + slot * scratch_size_);
-    });
+    context.parallel_for_with_scratch<T>(
+        items, items_of_range(items, work), scratch_size_,
+        [&](int64_t begin, int64_t end, T* scratch) { run_items(begin, end, scratch); });
   }
 
  private:
@@ -161,7 +158,7 @@ class Forward {
   }
 
   const AttentionSizes n_;
-  const HeadRows<T> q_, k_, v_, o_;
+  const HeadRows<Stored> q_, k_, v_, o_;
   T* const lse_;
   const int64_t group_;
   const int64_t groups_;  // of a head
@@ -169,10 +166,8 @@ class Forward {
 };
 
 void kernel(const KernelArgs& args) {
-  if (args.inputs[0].dtype() == DType::F32)
-    Forward<float>(args).run(args.context);
-  else
-    Forward<double>(args).run(args.context);
+  visit_float(args.inputs[0].dtype(), "attention",
+              [&]<typename T>() { Forward<T>(args).run(args.context); });
 }
 
 }  // namespace

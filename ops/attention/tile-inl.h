@@ -54,11 +54,10 @@ enum class Rows { Scattered, Dense };
 inline constexpr double kLog2E = 1.4426950408889634;
 inline constexpr double kLn2 = 0.6931471805599453;
 
-// Threads worth starting for so many items and multiply-adds, each with scratch memory of its own.
-inline int64_t num_slots(const ExecContext& context, int64_t items, int64_t work) {
-  constexpr int64_t kWorkPerThread = 1 << 17;
-  return std::min(
-      {int64_t{context.num_threads()}, items, std::max<int64_t>(1, work / kWorkPerThread)});
+// Items worth waking a thread for, of `items` that take `work` multiply-adds together.
+inline int64_t items_of_range(int64_t items, int64_t work) {
+  constexpr int64_t kWorkOfRange = 1 << 17;
+  return std::max<int64_t>(1, kWorkOfRange * items / std::max<int64_t>(1, work));
 }
 
 template <typename T>
@@ -154,39 +153,40 @@ HWY_INLINE void multiply_rows(Product<T> product, int64_t rows) {
 
 #if HWY_TARGET != HWY_SCALAR
 // Transposes one block of 128-bit vectors: 4 x 4 in f32, 2 x 2 in f64.
-template <typename T>
-HWY_INLINE void transpose_block(const T* src, int64_t src_stride, T factor, T* dst,
+template <typename From, typename To>
+HWY_INLINE void transpose_block(const From* src, int64_t src_stride, Compute<From> factor, To* dst,
                                 int64_t dst_stride) {
-  constexpr int64_t kBlock = 16 / sizeof(T);
-  const hn::FixedTag<T, kBlock> d;
+  constexpr int64_t kBlock = 16 / sizeof(factor);
+  const hn::FixedTag<Compute<From>, kBlock> d;
   const auto scale = hn::Set(d, factor);
-  const auto r0 = hn::Mul(hn::LoadU(d, src), scale);
-  const auto r1 = hn::Mul(hn::LoadU(d, src + src_stride), scale);
+  const auto r0 = hn::Mul(load(d, src), scale);
+  const auto r1 = hn::Mul(load(d, src + src_stride), scale);
   if constexpr (kBlock == 4) {
-    const auto r2 = hn::Mul(hn::LoadU(d, src + 2 * src_stride), scale);
-    const auto r3 = hn::Mul(hn::LoadU(d, src + 3 * src_stride), scale);
+    const auto r2 = hn::Mul(load(d, src + 2 * src_stride), scale);
+    const auto r3 = hn::Mul(load(d, src + 3 * src_stride), scale);
     const auto even_lower = hn::InterleaveLower(d, r0, r2);
     const auto odd_lower = hn::InterleaveLower(d, r1, r3);
     const auto even_upper = hn::InterleaveUpper(d, r0, r2);
     const auto odd_upper = hn::InterleaveUpper(d, r1, r3);
-    hn::StoreU(hn::InterleaveLower(d, even_lower, odd_lower), d, dst);
-    hn::StoreU(hn::InterleaveUpper(d, even_lower, odd_lower), d, dst + dst_stride);
-    hn::StoreU(hn::InterleaveLower(d, even_upper, odd_upper), d, dst + 2 * dst_stride);
-    hn::StoreU(hn::InterleaveUpper(d, even_upper, odd_upper), d, dst + 3 * dst_stride);
+    store(hn::InterleaveLower(d, even_lower, odd_lower), d, dst);
+    store(hn::InterleaveUpper(d, even_lower, odd_lower), d, dst + dst_stride);
+    store(hn::InterleaveLower(d, even_upper, odd_upper), d, dst + 2 * dst_stride);
+    store(hn::InterleaveUpper(d, even_upper, odd_upper), d, dst + 3 * dst_stride);
   } else {
-    hn::StoreU(hn::InterleaveLower(d, r0, r1), d, dst);
-    hn::StoreU(hn::InterleaveUpper(d, r0, r1), d, dst + dst_stride);
+    store(hn::InterleaveLower(d, r0, r1), d, dst);
+    store(hn::InterleaveUpper(d, r0, r1), d, dst + dst_stride);
   }
 }
 #endif
 
-// dst[c * dst_stride + r] = factor * src[r * src_stride + c].
-template <typename T>
-HWY_INLINE void transpose(const T* src, int64_t src_stride, int64_t rows, int64_t columns, T factor,
-                          T* dst, int64_t dst_stride) {
+// dst[c * dst_stride + r] = factor * src[r * src_stride + c]. Here and below one side may be bf16
+// and the other f32.
+template <typename From, typename To>
+HWY_INLINE void transpose(const From* src, int64_t src_stride, int64_t rows, int64_t columns,
+                          Compute<From> factor, To* dst, int64_t dst_stride) {
   int64_t whole_rows = 0, whole_columns = 0;
 #if HWY_TARGET != HWY_SCALAR
-  constexpr int64_t kBlock = 16 / sizeof(T);
+  constexpr int64_t kBlock = 16 / sizeof(factor);
   whole_rows = rows / kBlock * kBlock;
   whole_columns = columns / kBlock * kBlock;
   for (int64_t r = 0; r < whole_rows; r += kBlock)
@@ -196,31 +196,30 @@ HWY_INLINE void transpose(const T* src, int64_t src_stride, int64_t rows, int64_
 #endif
   for (int64_t r = 0; r < rows; ++r)
     for (int64_t c = r < whole_rows ? whole_columns : 0; c < columns; ++c)
-      dst[c * dst_stride + r] = factor * src[r * src_stride + c];
+      dst[c * dst_stride + r] = narrow<To>(factor * widen(src[r * src_stride + c]));
 }
 
 // dst[r * dst_stride + i] = factor * src[r * src_stride + i]. Operands are packed this way first,
 // because strides of a projection are a few pages long and would cost a TLB entry a row and most of
 // the caches' associativity at every use.
-template <typename T>
-HWY_INLINE void copy_rows(const T* src, int64_t src_stride, int64_t rows, int64_t width, T factor,
-                          T* dst, int64_t dst_stride) {
-  const Tag<T> d;
-  const int64_t lanes = vector_lanes<T>();
+template <typename From, typename To>
+HWY_INLINE void copy_rows(const From* src, int64_t src_stride, int64_t rows, int64_t width,
+                          Compute<From> factor, To* dst, int64_t dst_stride) {
+  const Tag<Compute<From>> d;
+  const int64_t lanes = vector_lanes<Compute<From>>();
   const auto scale = hn::Set(d, factor);
   for (int64_t r = 0; r < rows; ++r) {
-    const T* const from = src + r * src_stride;
-    T* const to = dst + r * dst_stride;
+    const From* const from = src + r * src_stride;
+    To* const to = dst + r * dst_stride;
     int64_t i = 0;
-    for (; i + lanes <= width; i += lanes)
-      hn::StoreU(hn::Mul(hn::LoadU(d, from + i), scale), d, to + i);
-    for (; i < width; ++i) to[i] = factor * from[i];
+    for (; i + lanes <= width; i += lanes) store(hn::Mul(load(d, from + i), scale), d, to + i);
+    for (; i < width; ++i) to[i] = narrow<To>(factor * widen(from[i]));
   }
 }
 
 // Packs `count` queries into a group: dst[d][lane] = factor * src[lane][d], other lanes 0.
-template <typename T>
-HWY_INLINE void pack_group(const T* src, int64_t stride, int64_t count, int64_t depth, T factor,
+template <typename From, typename T = Compute<From>>
+HWY_INLINE void pack_group(const From* src, int64_t stride, int64_t count, int64_t depth, T factor,
                            T* dst) {
   const int64_t group = group_size<T>();
   if (count < group) std::fill_n(dst, depth * group, T{0});

@@ -11,4 +11,8 @@ namespace obelisk::ops {
 // others.
 double measure_multiply_add_rate(const ExecContext& context, double seconds);
 
+// The same for products of bf16 numbers with f32 sums: by the processor's own dot product
+// (AVX512-BF16) where it has one, else by f32 multiply-adds, as if widening cost nothing.
+double measure_bf16_dot_rate(const ExecContext& context, double seconds);
+
 }  // namespace obelisk::ops

@@ -11,13 +11,15 @@ void infer(const InferArgs& args) {
   args.require(args.shape(0).size() == 2, "logits must be [N, V]");
   args.require(args.inputs[1].dtype == DType::I64 && args.shape(1) == DimShape{args.shape(0)[0]},
                "targets must be i64, one a row of logits");
-  args.add_output({}, args.inputs[0].dtype);
-  args.add_output({args.shape(0)[0]}, args.inputs[0].dtype);
-  args.add_output({args.shape(0)[0]}, args.inputs[0].dtype);
+  const DType sums = sum_dtype(args.inputs[0].dtype);
+  args.add_output({}, sums);
+  args.add_output({args.shape(0)[0]}, sums);
+  args.add_output({args.shape(0)[0]}, sums);
 }
 
 void infer_backward(const InferArgs& args) {
-  args.require_same_float({0, 2, 3, 4});
+  args.require_same_float({0});
+  args.require_sums({2, 3, 4}, 0);
   args.require(args.shape(0).size() == 2, "logits must be [N, V]");
   const DimShape rows{args.shape(0)[0]};
   args.require(args.inputs[1].dtype == DType::I64 && args.shape(1) == rows,

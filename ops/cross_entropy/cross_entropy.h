@@ -11,7 +11,8 @@
 
 namespace obelisk::ops {
 
-// (logits [N, V], targets i64 [N]) -> loss [], hidden m [N] and s [N]. f32 or f64.
+// (logits [N, V], targets i64 [N]) -> loss [], hidden m [N] and s [N]. f32, bf16 or f64; of bf16
+// logits the outputs and the gradient g that comes back are f32.
 //
 // Target -1 leaves a row out. Throws ShapeError when shapes do not fit, ValueError for a target
 // outside [-1, V).
@@ -30,10 +31,11 @@ void cross_entropy_cpu(const KernelArgs& args);
 void cross_entropy_backward_cpu(const KernelArgs& args);
 
 // Rows of logits in memory, for kernels that make them themselves. Fills losses[i] (0 for target
-// -1) for i in [0, rows), and, where `gradient` is set, turns each row into its gradient for an
-// upstream gradient of one.
-template <typename T>
-void softmax_loss_rows(T* logits, const int64_t* targets, int64_t rows, int64_t vocabulary,
-                       bool gradient, double* losses);
+// -1) for i in [0, rows), and `gradients`, unless null, with the rows' gradients for an upstream
+// gradient of one; they may be the logits themselves. T and G are float, double, or float and
+// BFloat16.
+template <typename T, typename G>
+void softmax_loss_rows(const T* logits, const int64_t* targets, int64_t rows, int64_t vocabulary,
+                       G* gradients, double* losses);
 
 }  // namespace obelisk::ops

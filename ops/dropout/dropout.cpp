@@ -35,7 +35,7 @@ DropoutDraws draws_of(const KernelArgs& args) {
 
 void dropout_kernel(const KernelArgs& args) {
   const Tensor &x = args.inputs[0], &y = args.outputs[0];
-  visit_f32_f64(x.dtype(), "dropout", [&]<typename T>() {
+  visit_float(x.dtype(), "dropout", [&]<typename T>() {
     run_dropout<T>(args.context, draws_of(args), x.data<T>(), y.data<T>(), x.numel());
   });
 }

@@ -1,7 +1,7 @@
 // Dropout (Srivastava et al. 2014), inverted: y = x / (1 - p) where kept, 0 where dropped.
 //
-// x f32 or f64, at least one sample in dim 0; rng_state i64 [3] = {seed, step, first_sample}. An
-// element is dropped with probability p, by the counter-based generator of
+// x f32, bf16 or f64, at least one sample in dim 0; rng_state i64 [3] = {seed, step, first_sample}.
+// An element is dropped with probability p, by the counter-based generator of
 // framework/tensor/philox.h: element i of x takes draw (first_sample * elements of a sample + i) of
 // (seed, stream, step), and is kept where that uniform number is at least p. So the mask does not
 // depend on threads, or on how a batch is cut into parts along dim 0; backward draws it again, and

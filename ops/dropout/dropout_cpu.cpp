@@ -26,8 +26,11 @@ constexpr int64_t kChunk = 1024;  // elements whose draws are in the buffer at o
 constexpr int64_t kBufferWords = kChunk + kWordsPerBlock * (1 + 2 * HWY_MAX_BYTES / 8);
 
 struct DropoutRanges {
-  void (*f32)(const DropoutDraws& draws, const float* x, float* y, int64_t begin, int64_t end);
-  void (*f64)(const DropoutDraws& draws, const double* x, double* y, int64_t begin, int64_t end);
+  template <typename T>
+  using Range = void (*)(const DropoutDraws& draws, const T* x, T* y, int64_t begin, int64_t end);
+  Range<float> f32;
+  Range<double> f64;
+  Range<BFloat16> bf16;
 };
 
 }  // namespace
@@ -151,12 +154,12 @@ HWY_INLINE auto is_dropped(D d, W words, int32_t threshold) {
 
 template <typename T>
 void dropout_range(const DropoutDraws& draws, const T* x, T* y, int64_t begin, int64_t end) {
-  const hn::ScalableTag<T> d;
+  const hn::ScalableTag<Compute<T>> d;
   const hn::Rebind<uint32_t, decltype(d)> dw;
   const int64_t lanes = static_cast<int64_t>(hn::Lanes(d));
   const Words random(draws);
   const int32_t threshold = draws.threshold();
-  const auto scale = hn::Set(d, static_cast<T>(draws.scale()));
+  const auto scale = hn::Set(d, static_cast<Compute<T>>(draws.scale()));
   HWY_ALIGN uint32_t buffer[kBufferWords];
   for (int64_t chunk = begin; chunk < end; chunk += kChunk) {
     const int64_t n = std::min(kChunk, end - chunk);
@@ -170,19 +173,20 @@ void dropout_range(const DropoutDraws& draws, const T* x, T* y, int64_t begin, i
     int64_t i = 0;
     for (; i + lanes <= n; i += lanes) {
       const auto dropped = is_dropped(d, hn::LoadU(dw, words + i), threshold);
-      hn::StoreU(hn::IfThenZeroElse(dropped, hn::Mul(hn::LoadU(d, from + i), scale)), d, to + i);
+      store(hn::IfThenZeroElse(dropped, hn::Mul(load(d, from + i), scale)), d, to + i);
     }
     if (i < n) {
       const auto rest = static_cast<size_t>(n - i);
       const auto dropped = is_dropped(d, load_partial(dw, words + i, rest), threshold);
-      const auto kept = hn::Mul(load_partial(d, from + i, rest), scale);
-      store_partial(hn::IfThenZeroElse(dropped, kept), d, to + i, rest);
+      const auto kept = hn::Mul(load(d, from + i, rest), scale);
+      store(hn::IfThenZeroElse(dropped, kept), d, to + i, rest);
     }
   }
 }
 
 const DropoutRanges* dropout_ranges() {
-  static constexpr DropoutRanges kRanges{&dropout_range<float>, &dropout_range<double>};
+  static constexpr DropoutRanges kRanges{&dropout_range<float>, &dropout_range<double>,
+                                         &dropout_range<BFloat16>};
   return &kRanges;
 }
 
@@ -203,6 +207,8 @@ void run_dropout(const ExecContext& context, const DropoutDraws& draws, const T*
   context.parallel_for(n, elementwise_grain(n), [&](int64_t begin, int64_t end) {
     if constexpr (std::is_same_v<T, float>) {
       ranges.f32(draws, x, y, begin, end);
+    } else if constexpr (std::is_same_v<T, BFloat16>) {
+      ranges.bf16(draws, x, y, begin, end);
     } else {
       ranges.f64(draws, x, y, begin, end);
     }
@@ -210,6 +216,8 @@ void run_dropout(const ExecContext& context, const DropoutDraws& draws, const T*
 }
 template void run_dropout<float>(const ExecContext&, const DropoutDraws&, const float*, float*,
                                  int64_t);
+template void run_dropout<BFloat16>(const ExecContext&, const DropoutDraws&, const BFloat16*,
+                                    BFloat16*, int64_t);
 template void run_dropout<double>(const ExecContext&, const DropoutDraws&, const double*, double*,
                                   int64_t);
 

@@ -111,7 +111,7 @@ void infer_gradient(const InferArgs& args) {
 }
 
 void infer_accumulate(const InferArgs& args) {
-  args.require_same_float({0, 1});
+  args.require_same_float_into(0, {1});
   args.require(args.shape(0) == args.shape(1), "destination and x must have the same shape");
 }
 
@@ -166,7 +166,10 @@ void unary_reference(const KernelArgs& args) {
 }
 
 void accumulate_kernel(const KernelArgs& args) {
-  run_binary(Binary::Add, args.context, args.inputs[0], args.inputs[1], args.inputs[0]);
+  if (args.inputs[0].dtype() != args.inputs[1].dtype())
+    run_accumulate_bf16(args.context, args.inputs[0], args.inputs[1]);
+  else
+    run_binary(Binary::Add, args.context, args.inputs[0], args.inputs[1], args.inputs[0]);
 }
 void accumulate_reference(const KernelArgs& args) {
   reference_binary(Binary::Add, args.inputs[0], args.inputs[1], args.inputs[0]);
@@ -175,15 +178,16 @@ void accumulate_reference(const KernelArgs& args) {
 void fill_kernel(const KernelArgs& args) {
   const Tensor& destination = args.inputs[0];
   const double value = args.attrs.as<ValueAttrs>().value;
-  visit_f32_f64(destination.dtype(), "fill", [&]<typename T>() {
+  visit_float(destination.dtype(), "fill", [&]<typename T>() {
+    const T number = narrow<T>(static_cast<Compute<T>>(value));
     const StridedLoop<1> loop(destination.shape(), {destination.strides()});
     T* data = destination.data<T>();
     const int64_t step = loop.steps()[0];
     loop.parallel(args.context, [&](const std::array<int64_t, 1>& at, int64_t n) {
       if (step == 1) {
-        std::fill_n(data + at[0], n, static_cast<T>(value));
+        std::fill_n(data + at[0], n, number);
       } else {
-        for (int64_t i = 0; i < n; ++i) data[at[0] + i * step] = static_cast<T>(value);
+        for (int64_t i = 0; i < n; ++i) data[at[0] + i * step] = number;
       }
     });
   });

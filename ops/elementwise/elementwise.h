@@ -5,9 +5,10 @@
 // (1 / sqrt x), square, tanh, reciprocal, abs, relu (max(x, 0)), sigmoid (1 / (1 + exp(-x))),
 // scale (x * factor), add_scalar (x + value). In place: accumulate (destination += x), fill.
 //
-// dtypes f32 and f64, alike among operands. Operands may be strided (rows of the last dim dense);
-// results are new contiguous tensors. NaN in gives NaN out. Values at the edges of a domain are
-// IEEE's: log 0 = -inf, log(-1) = NaN, 1 / 0 = inf.
+// dtypes f32, bf16 and f64, alike among operands; accumulate also adds a bf16 x to an f32
+// destination. bf16 is computed in f32 and rounded once. Operands may be strided (rows of the last
+// dim dense); results are new contiguous tensors. NaN in gives NaN out. Values at the edges of a
+// domain are IEEE's: log 0 = -inf, log(-1) = NaN, 1 / 0 = inf.
 //
 // Gradients, y the result and g its gradient; over a broadcast dim the gradient is summed:
 //   add g, g | subtract g, -g | multiply g b, g a | divide g / b, -(g / b) y
@@ -16,8 +17,7 @@
 //   scale g factor | add_scalar g
 //
 // Errors (ShapeError): "add: shapes must broadcast: dims equal, or one of them 1; ...",
-// "accumulate: destination and x must have the same shape; ...", dtypes that differ or are no
-// f32/f64.
+// "accumulate: destination and x must have the same shape; ...", other dtypes.
 #pragma once
 
 #include "framework/op/op_def.h"

@@ -20,8 +20,8 @@
 namespace obelisk::ops {
 namespace {
 
-template <typename T>
-using BinaryRange = void (*)(const T* a, const T* b, T* y, int64_t n);
+template <typename T, typename B = T>
+using BinaryRange = void (*)(const T* a, const B* b, T* y, int64_t n);
 template <typename T>
 using UnaryRange = void (*)(const T* x, T* y, int64_t n, double parameter);
 
@@ -31,10 +31,12 @@ enum Layout : int { kBothAdvance, kFirstAdvances, kSecondAdvances, kNumLayouts }
 struct BinaryRanges {
   BinaryRange<float> f32[kNumLayouts];
   BinaryRange<double> f64[kNumLayouts];
+  BinaryRange<BFloat16> bf16[kNumLayouts];
 };
 struct UnaryRanges {
   UnaryRange<float> f32;
   UnaryRange<double> f64;
+  UnaryRange<BFloat16> bf16;
 };
 
 }  // namespace
@@ -108,22 +110,28 @@ HWY_INLINE V evaluate(D d, V x, V parameter) {
 
 template <Binary kOp, Layout kLayout, typename T>
 void binary_range(const T* a, const T* b, T* y, int64_t n) {
-  const hn::ScalableTag<T> d;
+  const hn::ScalableTag<Compute<T>> d;
   using V = hn::Vec<decltype(d)>;
   if constexpr (kLayout == kBothAdvance) {
     map_binary(a, b, y, n, [&](V x, V z) HWY_ATTR { return evaluate<kOp>(d, x, z); });
   } else if constexpr (kLayout == kFirstAdvances) {
-    const V repeated = hn::Set(d, *b);
+    const V repeated = hn::Set(d, widen(*b));
     map_unary(a, y, n, [&](V x) HWY_ATTR { return evaluate<kOp>(d, x, repeated); });
   } else {
-    const V repeated = hn::Set(d, *a);
+    const V repeated = hn::Set(d, widen(*a));
     map_unary(b, y, n, [&](V x) HWY_ATTR { return evaluate<kOp>(d, repeated, x); });
   }
 }
 
+// y = a + b, where b alone is bf16: exact products of narrower gradients into a wider sum.
+void add_bf16(const float* a, const BFloat16* b, float* y, int64_t n) {
+  using V = hn::Vec<hn::ScalableTag<float>>;
+  map_binary(a, b, y, n, [](V x, V z) HWY_ATTR { return hn::Add(x, z); });
+}
+
 template <Unary kOp, typename T>
 void unary_range(const T* x, T* y, int64_t n, double parameter) {
-  const hn::ScalableTag<T> d;
+  const hn::ScalableTag<Compute<T>> d;
   using V = hn::Vec<decltype(d)>;
   const V p = constant(d, parameter);
   map_unary(x, y, n, [&](V v) HWY_ATTR { return evaluate<kOp>(d, v, p); });
@@ -134,7 +142,9 @@ constexpr BinaryRanges ranges_of() {
   return {{&binary_range<kOp, kBothAdvance, float>, &binary_range<kOp, kFirstAdvances, float>,
            &binary_range<kOp, kSecondAdvances, float>},
           {&binary_range<kOp, kBothAdvance, double>, &binary_range<kOp, kFirstAdvances, double>,
-           &binary_range<kOp, kSecondAdvances, double>}};
+           &binary_range<kOp, kSecondAdvances, double>},
+          {&binary_range<kOp, kBothAdvance, BFloat16>, &binary_range<kOp, kFirstAdvances, BFloat16>,
+           &binary_range<kOp, kSecondAdvances, BFloat16>}};
 }
 
 template <size_t... kIndices>
@@ -147,7 +157,8 @@ template <size_t... kIndices>
 const UnaryRanges* unary_table(Unary op, std::index_sequence<kIndices...>) {
   static constexpr std::array<UnaryRanges, sizeof...(kIndices)> kTable{
       UnaryRanges{&unary_range<static_cast<Unary>(kIndices), float>,
-                  &unary_range<static_cast<Unary>(kIndices), double>}...};
+                  &unary_range<static_cast<Unary>(kIndices), double>,
+                  &unary_range<static_cast<Unary>(kIndices), BFloat16>}...};
   return &kTable[static_cast<size_t>(op)];
 }
 
@@ -157,6 +168,7 @@ const BinaryRanges* binary_ranges(Binary op) {
 const UnaryRanges* unary_ranges(Unary op) {
   return unary_table(op, std::make_index_sequence<kNumUnary>());
 }
+BinaryRange<float, BFloat16> add_bf16_range() { return add_bf16; }
 
 }  // namespace
 }  // namespace obelisk::ops::HWY_NAMESPACE
@@ -168,11 +180,14 @@ namespace {
 
 HWY_EXPORT(binary_ranges);
 HWY_EXPORT(unary_ranges);
+HWY_EXPORT(add_bf16_range);
 
 template <typename T, typename Ranges>
 auto ranges_for(const Ranges& ranges) {
   if constexpr (std::is_same_v<T, float>) {
     return ranges.f32;
+  } else if constexpr (std::is_same_v<T, BFloat16>) {
+    return ranges.bf16;
   } else {
     return ranges.f64;
   }
@@ -190,10 +205,11 @@ void scatter(const T* packed, int64_t step, int64_t n, T* destination) {
   for (int64_t i = 0; i < n; ++i) destination[i * step] = packed[i];
 }
 
-template <typename T>
-void binary_packed(BinaryRange<T> range, const T* a, const T* b, T* y,
+template <typename T, typename B>
+void binary_packed(BinaryRange<T, B> range, const T* a, const B* b, T* y,
                    const std::array<int64_t, 3>& steps, int64_t n) {
-  T packed_a[kPacked], packed_b[kPacked], packed_y[kPacked];
+  T packed_a[kPacked], packed_y[kPacked];
+  B packed_b[kPacked];
   for (int64_t i = 0; i < n; i += kPacked) {
     const int64_t count = std::min(kPacked, n - i);
     gather(a + i * steps[0], steps[0], count, packed_a);
@@ -203,12 +219,16 @@ void binary_packed(BinaryRange<T> range, const T* a, const T* b, T* y,
   }
 }
 
+StridedLoop<3> broadcast_loop(const Tensor& a, const Tensor& b, const Tensor& y) {
+  return {y.shape(),
+          {broadcast_strides(a, y.shape()), broadcast_strides(b, y.shape()), y.strides()}};
+}
+
 template <typename T>
 void run_binary_as(Binary op, ExecContext& context, const Tensor& a, const Tensor& b,
                    const Tensor& y) {
   const BinaryRange<T>* ranges = ranges_for<T>(*HWY_DYNAMIC_DISPATCH(binary_ranges)(op));
-  const StridedLoop<3> loop(
-      y.shape(), {broadcast_strides(a, y.shape()), broadcast_strides(b, y.shape()), y.strides()});
+  const StridedLoop<3> loop = broadcast_loop(a, b, y);
   const T* pa = a.data<T>();
   const T* pb = b.data<T>();
   T* py = y.data<T>();
@@ -249,13 +269,30 @@ void run_unary_as(Unary op, ExecContext& context, const Tensor& x, double parame
 
 void run_binary(Binary op, ExecContext& context, const Tensor& a, const Tensor& b,
                 const Tensor& y) {
-  visit_f32_f64(y.dtype(), "elementwise",
-                [&]<typename T>() { run_binary_as<T>(op, context, a, b, y); });
+  visit_float(y.dtype(), "elementwise",
+              [&]<typename T>() { run_binary_as<T>(op, context, a, b, y); });
+}
+
+void run_accumulate_bf16(ExecContext& context, const Tensor& destination, const Tensor& x) {
+  const BinaryRange<float, BFloat16> range = HWY_DYNAMIC_DISPATCH(add_bf16_range)();
+  const StridedLoop<3> loop = broadcast_loop(destination, x, destination);
+  float* sums = destination.data<float>();
+  const BFloat16* px = x.data<BFloat16>();
+  const auto steps = loop.steps();
+  const bool dense = steps[0] == 1 && steps[1] == 1;
+  loop.parallel(context, [&](const std::array<int64_t, 3>& at, int64_t n) {
+    float* const y = sums + at[0];
+    if (dense) {
+      range(y, px + at[1], y, n);
+    } else {
+      binary_packed(range, static_cast<const float*>(y), px + at[1], y, steps, n);
+    }
+  });
 }
 
 void run_unary(Unary op, ExecContext& context, const Tensor& x, double parameter, const Tensor& y) {
-  visit_f32_f64(y.dtype(), "elementwise",
-                [&]<typename T>() { run_unary_as<T>(op, context, x, parameter, y); });
+  visit_float(y.dtype(), "elementwise",
+              [&]<typename T>() { run_unary_as<T>(op, context, x, parameter, y); });
 }
 
 }  // namespace obelisk::ops

@@ -41,6 +41,8 @@ inline constexpr int kNumUnary = 13;
 
 // y = a (op) b with broadcasting to y's shape; y may be a or b themselves.
 void run_binary(Binary op, ExecContext& context, const Tensor& a, const Tensor& b, const Tensor& y);
+// destination (f32) += x (bf16), shapes alike.
+void run_accumulate_bf16(ExecContext& context, const Tensor& destination, const Tensor& x);
 // y = op(x), shapes alike.
 void run_unary(Unary op, ExecContext& context, const Tensor& x, double parameter, const Tensor& y);
 

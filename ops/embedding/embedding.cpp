@@ -28,7 +28,8 @@ void infer_embedding(const InferArgs& args) {
 }
 
 void infer_accumulate(const InferArgs& args) {
-  args.require_same_float({0, 2});
+  args.require_same_float({2});
+  args.require_sums({0}, 2);
   args.require(args.inputs[1].dtype == DType::I64, "ids must be i64");
   args.require(args.shape(0).size() == 2, "destination must be [V, D]");
   args.require(args.shape(2) == with_width(args.shape(1), args.shape(0)[1]),
@@ -48,7 +49,7 @@ void embedding_kernel(const KernelArgs& args) {
   const Tensor &ids = args.inputs[0], &table = args.inputs[1];
   check_ids("embedding", ids, table.shape()[0]);
   const int64_t width = table.shape()[1];
-  visit_f32_f64(table.dtype(), "embedding", [&]<typename T>() {
+  visit_float(table.dtype(), "embedding", [&]<typename T>() {
     const int64_t* id = ids.data<int64_t>();
     const T* rows = table.data<T>();
     T* y = args.outputs[0].data<T>();
@@ -75,9 +76,9 @@ void embedding_reference(const KernelArgs& args) {
 void accumulate_kernel(const KernelArgs& args) {
   const Tensor &table = args.inputs[0], &ids = args.inputs[1], &dy = args.inputs[2];
   check_ids("embedding_accumulate", ids, table.shape()[0]);
-  visit_f32_f64(table.dtype(), "embedding_accumulate", [&]<typename T>() {
+  visit_float(dy.dtype(), "embedding_accumulate", [&]<typename T>() {
     add_rows_by_id(args.context, ids.data<int64_t>(), ids.numel(),
-                   static_cast<const T*>(dy.data<T>()), table.shape()[1], table.data<T>());
+                   static_cast<const T*>(dy.data<T>()), table.shape()[1], table.data<Compute<T>>());
   });
 }
 
@@ -96,7 +97,8 @@ void embedding_backward(const BackwardArgs& args) {
   if (!args.needs(1)) return;
   const Tensor& table = args.inputs[1];
   Tensor destination = args.destination(1);
-  if (!destination.defined()) destination = args.grad_inputs[1] = zeros_like(table);
+  if (!destination.defined())
+    destination = args.grad_inputs[1] = zeros_like(table, sum_dtype(table.dtype()));
   apply(kEmbeddingAccumulate, {destination, args.inputs[0], args.grad_outputs[0]}, NoAttrs{});
 }
 

@@ -17,11 +17,11 @@ namespace {
 
 // Columns [first, last) of every row.
 template <typename T>
-HWY_INLINE void add_columns(const int64_t* ids, int64_t n, const T* rows, int64_t width, T* table,
-                            int64_t first, int64_t last) {
-  using V = hn::Vec<hn::ScalableTag<T>>;
+HWY_INLINE void add_columns(const int64_t* ids, int64_t n, const T* rows, int64_t width,
+                            Compute<T>* table, int64_t first, int64_t last) {
+  using V = hn::Vec<hn::ScalableTag<Compute<T>>>;
   for (int64_t i = 0; i < n; ++i) {
-    T* row = table + ids[i] * width + first;
+    Compute<T>* row = table + ids[i] * width + first;
     map_binary(row, rows + i * width + first, row, last - first,
                [](V a, V b) HWY_ATTR { return hn::Add(a, b); });
   }
@@ -29,6 +29,10 @@ HWY_INLINE void add_columns(const int64_t* ids, int64_t n, const T* rows, int64_
 
 void add_columns_f32(const int64_t* ids, int64_t n, const float* rows, int64_t width, float* table,
                      int64_t first, int64_t last) {
+  add_columns(ids, n, rows, width, table, first, last);
+}
+void add_columns_bf16(const int64_t* ids, int64_t n, const BFloat16* rows, int64_t width,
+                      float* table, int64_t first, int64_t last) {
   add_columns(ids, n, rows, width, table, first, last);
 }
 void add_columns_f64(const int64_t* ids, int64_t n, const double* rows, int64_t width,
@@ -45,6 +49,7 @@ namespace obelisk::ops {
 namespace {
 
 HWY_EXPORT(add_columns_f32);
+HWY_EXPORT(add_columns_bf16);
 HWY_EXPORT(add_columns_f64);
 
 // Threads share columns, so that each element's additions are one thread's, in the order of the
@@ -55,11 +60,13 @@ constexpr int64_t kColumnGrain = 32;
 
 template <typename T>
 void add_rows_by_id(const ExecContext& context, const int64_t* ids, int64_t n, const T* rows,
-                    int64_t width, T* table) {
+                    int64_t width, Compute<T>* table) {
   const int64_t grain = n * width < kSerialElements ? std::max<int64_t>(width, 1) : kColumnGrain;
   context.parallel_for(width, grain, [&](int64_t first, int64_t last) {
     if constexpr (std::is_same_v<T, float>) {
       HWY_DYNAMIC_DISPATCH(add_columns_f32)(ids, n, rows, width, table, first, last);
+    } else if constexpr (std::is_same_v<T, BFloat16>) {
+      HWY_DYNAMIC_DISPATCH(add_columns_bf16)(ids, n, rows, width, table, first, last);
     } else {
       HWY_DYNAMIC_DISPATCH(add_columns_f64)(ids, n, rows, width, table, first, last);
     }
@@ -67,6 +74,8 @@ void add_rows_by_id(const ExecContext& context, const int64_t* ids, int64_t n, c
 }
 template void add_rows_by_id<float>(const ExecContext&, const int64_t*, int64_t, const float*,
                                     int64_t, float*);
+template void add_rows_by_id<BFloat16>(const ExecContext&, const int64_t*, int64_t, const BFloat16*,
+                                       int64_t, float*);
 template void add_rows_by_id<double>(const ExecContext&, const int64_t*, int64_t, const double*,
                                      int64_t, double*);
 

@@ -100,13 +100,13 @@ HWY_INLINE Gate<hn::Vec<D>> gate(D d, hn::Vec<D> x) {
 
 template <typename T, GeluForm kForm>
 HWY_NOINLINE void forward_range(const T* x, T* y, int64_t n) {
-  const hn::ScalableTag<T> d;
+  const hn::ScalableTag<Compute<T>> d;
   map_unary(x, y, n, [d](auto v) HWY_ATTR { return hn::Mul(v, gate<kForm>(d, v).probability); });
 }
 
 template <typename T, GeluForm kForm>
 HWY_NOINLINE void backward_range(const T* x, const T* dy, T* dx, int64_t n) {
-  const hn::ScalableTag<T> d;
+  const hn::ScalableTag<Compute<T>> d;
   map_binary(x, dy, dx, n, [d](auto v, auto g) HWY_ATTR {
     const auto p = gate<kForm>(d, v);
     return hn::Mul(g, hn::MulAdd(v, p.slope, p.probability));
@@ -133,19 +133,17 @@ void backward(const KernelArgs& args) {
 }
 
 void forward_kernel(const KernelArgs& args) {
-  const bool f32 = args.inputs[0].dtype() == DType::F32;
-  if (args.attrs.as<GeluAttrs>().form == GeluForm::Erf)
-    f32 ? forward<float, GeluForm::Erf>(args) : forward<double, GeluForm::Erf>(args);
-  else
-    f32 ? forward<float, GeluForm::Tanh>(args) : forward<double, GeluForm::Tanh>(args);
+  const bool erf = args.attrs.as<GeluAttrs>().form == GeluForm::Erf;
+  visit_float(args.inputs[0].dtype(), "gelu", [&]<typename T>() {
+    erf ? forward<T, GeluForm::Erf>(args) : forward<T, GeluForm::Tanh>(args);
+  });
 }
 
 void backward_kernel(const KernelArgs& args) {
-  const bool f32 = args.inputs[0].dtype() == DType::F32;
-  if (args.attrs.as<GeluAttrs>().form == GeluForm::Erf)
-    f32 ? backward<float, GeluForm::Erf>(args) : backward<double, GeluForm::Erf>(args);
-  else
-    f32 ? backward<float, GeluForm::Tanh>(args) : backward<double, GeluForm::Tanh>(args);
+  const bool erf = args.attrs.as<GeluAttrs>().form == GeluForm::Erf;
+  visit_float(args.inputs[0].dtype(), "gelu_backward", [&]<typename T>() {
+    erf ? backward<T, GeluForm::Erf>(args) : backward<T, GeluForm::Tanh>(args);
+  });
 }
 
 }  // namespace

@@ -27,7 +27,7 @@ void infer(const InferArgs& args) {
   check_weights(args, 1);
   const DType dtype = args.inputs[0].dtype;
   args.add_output(args.shape(0), dtype);
-  for (int i = 0; i < 2; ++i) args.add_output(rows, dtype);
+  for (int i = 0; i < 2; ++i) args.add_output(rows, sum_dtype(dtype));
 }
 
 void infer_add(const InferArgs& args) {
@@ -37,13 +37,14 @@ void infer_add(const InferArgs& args) {
   check_weights(args, 2);
   const DType dtype = args.inputs[0].dtype;
   for (int i = 0; i < 2; ++i) args.add_output(args.shape(0), dtype);
-  for (int i = 0; i < 2; ++i) args.add_output(rows, dtype);
+  for (int i = 0; i < 2; ++i) args.add_output(rows, sum_dtype(dtype));
 }
 
 void infer_backward(const InferArgs& args) {
   const DimShape& x = args.shape(2);
   const DimShape rows = leading_dims(args, x);
-  args.require_same_float({0, 1, 2, 3, 4, 5});
+  args.require_same_float({0, 1, 2, 3});
+  args.require_sums({4, 5}, 2);
   args.require(args.shape(0) == x && (!args.inputs[1].defined || args.shape(1) == x),
                "dy, dsum and x must have the same shape");
   args.require(args.shape(3) == DimShape{x.last()}, "w must be 1-D and as long as x's last dim");
@@ -51,8 +52,9 @@ void infer_backward(const InferArgs& args) {
                "mean and rstd must have x's leading dims");
   const DType dtype = args.inputs[2].dtype;
   args.add_output(x, dtype);
-  args.add_output({x.last()}, dtype);
-  if (args.attrs.as<LayerNormBackwardAttrs>().with_bias) args.add_output({x.last()}, dtype);
+  args.add_output({x.last()}, sum_dtype(dtype));
+  if (args.attrs.as<LayerNormBackwardAttrs>().with_bias)
+    args.add_output({x.last()}, sum_dtype(dtype));
 }
 
 // One row; b may be null.

@@ -30,7 +30,8 @@ struct LayerNormBackwardAttrs {
 
 // (x [..., D], w [D], b [D] or absent) -> y [..., D], mean [...], rstd [...].
 //
-// f32 or f64 alike; statistics have the same dtype. Saves x, w, mean and rstd. Throws ShapeError.
+// f32, bf16 or f64 alike. Statistics have the same dtype, or f32 for bf16, and so have the
+// gradients of w and b, which are sums over rows. Saves x, w, mean and rstd. Throws ShapeError.
 extern const OpDef kLayerNorm;
 
 // (x [..., D], residual [..., D], w [D], b [D] or absent) -> y, sum, mean [...], rstd [...].

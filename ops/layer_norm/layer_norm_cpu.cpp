@@ -65,21 +65,23 @@ class Sums {
 
 template <typename T>
 struct Forward {
+  using S = Compute<T>;
   const T *x, *residual, *w, *b;  // residual is null without the fused addition, b may be null
-  T *y, *sum, *mean, *rstd;
+  T *y, *sum;
+  S *mean, *rstd;
   int64_t width;
-  T eps;
-  T per_element = width > 0 ? T{1} / static_cast<T>(width) : T{0};
+  S eps;
+  S per_element = width > 0 ? S{1} / static_cast<S>(width) : S{0};
 
   struct Statistics {
-    T first_mean;  // as summed
-    T correction;  // what rounding took from it: matters where the mean is large
-    T scale;       // rstd
+    S first_mean;  // as summed
+    S correction;  // what rounding took from it: matters where the mean is large
+    S scale;       // rstd
   };
 
   template <bool kBias>
   HWY_INLINE void finish_row(const T* row, const Statistics& statistics, T* out) const {
-    const hn::ScalableTag<T> d;
+    const hn::ScalableTag<S> d;
     const auto mean_v = hn::Set(d, statistics.first_mean);
     const auto scale_v = hn::Set(d, statistics.scale);
     const auto shift = hn::Set(d, -statistics.correction * statistics.scale);
@@ -88,72 +90,71 @@ struct Forward {
       if constexpr (kBias) return hn::MulAdd(n, w_v, b_v);
       return hn::Mul(n, w_v);
     };
-    for_vectors<T>(
+    for_vectors<S>(
         width,
         [&](int, int64_t i) HWY_ATTR __attribute__((always_inline)) {
-          const auto bias = kBias ? hn::LoadU(d, b + i) : hn::Zero(d);
-          hn::StoreU(value(hn::LoadU(d, row + i), hn::LoadU(d, w + i), bias), d, out + i);
+          const auto bias = kBias ? load(d, b + i) : hn::Zero(d);
+          store(value(load(d, row + i), load(d, w + i), bias), d, out + i);
         },
         [&](int64_t i, size_t count) HWY_ATTR __attribute__((always_inline)) {
-          const auto bias = kBias ? load_partial(d, b + i, count) : hn::Zero(d);
-          store_partial(value(load_partial(d, row + i, count), load_partial(d, w + i, count), bias),
-                        d, out + i, count);
+          const auto bias = kBias ? load(d, b + i, count) : hn::Zero(d);
+          store(value(load(d, row + i, count), load(d, w + i, count), bias), d, out + i, count);
         });
   }
 
   template <bool kAdd>
-  HWY_INLINE T sum_row(int64_t r) const {
-    const hn::ScalableTag<T> d;
+  HWY_INLINE S sum_row(int64_t r) const {
+    const hn::ScalableTag<S> d;
     const T* const a = x + r * width;
-    Sums<T> total;
-    for_vectors<T>(
+    Sums<S> total;
+    for_vectors<S>(
         width,
         [&](int slot, int64_t i) HWY_ATTR __attribute__((always_inline)) {
-          auto value = hn::LoadU(d, a + i);
+          auto value = load(d, a + i);
           if constexpr (kAdd) {
-            value = hn::Add(value, hn::LoadU(d, residual + r * width + i));
-            hn::StoreU(value, d, sum + r * width + i);
+            value = hn::Add(value, load(d, residual + r * width + i));
+            store(value, d, sum + r * width + i);
           }
           total.add(slot, value);
         },
         [&](int64_t i, size_t count) HWY_ATTR __attribute__((always_inline)) {
-          auto value = load_partial(d, a + i, count);
+          auto value = load(d, a + i, count);
           if constexpr (kAdd) {
-            value = hn::Add(value, load_partial(d, residual + r * width + i, count));
-            store_partial(value, d, sum + r * width + i, count);
+            value = hn::Add(value, load(d, residual + r * width + i, count));
+            store(value, d, sum + r * width + i, count);
           }
           total.add(0, value);
         });
     return total.total();
   }
 
-  HWY_INLINE Statistics spread(const T* row, T first_mean) const {
-    const hn::ScalableTag<T> d;
+  HWY_INLINE Statistics spread(const T* row, S first_mean) const {
+    const hn::ScalableTag<S> d;
     const auto mean_v = hn::Set(d, first_mean);
-    Sums<T> deviations, squares;
-    for_vectors<T>(
+    Sums<S> deviations, squares;
+    for_vectors<S>(
         width,
         [&](int slot, int64_t i) HWY_ATTR __attribute__((always_inline)) {
-          const auto deviation = hn::Sub(hn::LoadU(d, row + i), mean_v);
+          const auto deviation = hn::Sub(load(d, row + i), mean_v);
           deviations.add(slot, deviation);
           squares.add_product(slot, deviation, deviation);
         },
         [&](int64_t i, size_t count) HWY_ATTR __attribute__((always_inline)) {
-          const auto deviation = hn::IfThenElseZero(
-              hn::FirstN(d, count), hn::Sub(load_partial(d, row + i, count), mean_v));
+          const auto deviation =
+              hn::IfThenElseZero(hn::FirstN(d, count), hn::Sub(load(d, row + i, count), mean_v));
           deviations.add(0, deviation);
           squares.add_product(0, deviation, deviation);
         });
-    const T correction = deviations.total() * per_element;
-    const T variance = squares.total() * per_element - correction * correction;
-    return {first_mean, correction, T{1} / std::sqrt((variance < T{0} ? T{0} : variance) + eps)};
+    const S correction = deviations.total() * per_element;
+    const S variance = squares.total() * per_element - correction * correction;
+    return {first_mean, correction, S{1} / std::sqrt((variance < S{0} ? S{0} : variance) + eps)};
   }
 
   // Some rows, pass by pass: each pass ends in a sum across lanes, whose latency the next row
   // hides.
   template <bool kAdd, int kRows>
   HWY_INLINE void run_group(int64_t first) const {
-    T first_mean[kRows];
+    S first_mean[kRows];
     Statistics statistics[kRows];
     const T* const rows = (kAdd ? sum : x) + first * width;
     for (int r = 0; r < kRows; ++r) first_mean[r] = sum_row<kAdd>(first + r) * per_element;
@@ -184,12 +185,13 @@ const T* data_or_null(const Tensor& tensor) {
 
 template <typename T>
 void layer_norm(const KernelArgs& args) {
+  using S = Compute<T>;
   const Forward<T> rows{
       args.inputs[0].data<T>(),      nullptr,
       args.inputs[1].data<T>(),      data_or_null<T>(args.inputs[2]),
       args.outputs[0].data<T>(),     nullptr,
-      args.outputs[1].data<T>(),     args.outputs[2].data<T>(),
-      args.inputs[0].shape().last(), static_cast<T>(args.attrs.as<LayerNormAttrs>().eps)};
+      args.outputs[1].data<S>(),     args.outputs[2].data<S>(),
+      args.inputs[0].shape().last(), static_cast<S>(args.attrs.as<LayerNormAttrs>().eps)};
   args.context.parallel_for(
       args.outputs[1].numel(), rows_per_grain(rows.width),
       [&](int64_t begin, int64_t end) { rows.template run_rows<false>(begin, end); });
@@ -197,12 +199,13 @@ void layer_norm(const KernelArgs& args) {
 
 template <typename T>
 void add_layer_norm(const KernelArgs& args) {
+  using S = Compute<T>;
   const Forward<T> rows{
       args.inputs[0].data<T>(),      args.inputs[1].data<T>(),
       args.inputs[2].data<T>(),      data_or_null<T>(args.inputs[3]),
       args.outputs[0].data<T>(),     args.outputs[1].data<T>(),
-      args.outputs[2].data<T>(),     args.outputs[3].data<T>(),
-      args.inputs[0].shape().last(), static_cast<T>(args.attrs.as<LayerNormAttrs>().eps)};
+      args.outputs[2].data<S>(),     args.outputs[3].data<S>(),
+      args.inputs[0].shape().last(), static_cast<S>(args.attrs.as<LayerNormAttrs>().eps)};
   args.context.parallel_for(
       args.outputs[2].numel(), rows_per_grain(rows.width),
       [&](int64_t begin, int64_t end) { rows.template run_rows<true>(begin, end); });
@@ -210,41 +213,43 @@ void add_layer_norm(const KernelArgs& args) {
 
 template <typename T>
 struct Backward {
-  const T *dy, *dsum, *x, *w, *mean, *rstd;  // dsum may be null
+  using S = Compute<T>;
+  const T *dy, *dsum, *x, *w;  // dsum may be null
+  const S *mean, *rstd;
   T* dx;
   int64_t width;
 
-  using D = hn::ScalableTag<T>;
+  using D = hn::ScalableTag<S>;
   using V = hn::Vec<D>;
 
   // Means over the row of g and g * n, the latter times rstd: what n = (x - mean) * rstd leaves.
   struct RowMeans {
-    T g, gn;
+    S g, gn;
   };
   HWY_INLINE RowMeans row_means(int64_t r) const {
     const D d;
     const auto mean_v = hn::Set(d, mean[r]);
     const T *const x_row = x + r * width, *const dy_row = dy + r * width;
-    Sums<T> g_sum, gn_sum;
-    for_vectors<T>(
+    Sums<S> g_sum, gn_sum;
+    for_vectors<S>(
         width,
         [&](int slot, int64_t i) HWY_ATTR __attribute__((always_inline)) {
-          const auto g = hn::Mul(hn::LoadU(d, dy_row + i), hn::LoadU(d, w + i));
+          const auto g = hn::Mul(load(d, dy_row + i), load(d, w + i));
           g_sum.add(slot, g);
-          gn_sum.add_product(slot, g, hn::Sub(hn::LoadU(d, x_row + i), mean_v));
+          gn_sum.add_product(slot, g, hn::Sub(load(d, x_row + i), mean_v));
         },
         [&](int64_t i, size_t count) HWY_ATTR __attribute__((always_inline)) {
-          const auto g = hn::Mul(load_partial(d, dy_row + i, count), load_partial(d, w + i, count));
+          const auto g = hn::Mul(load(d, dy_row + i, count), load(d, w + i, count));
           g_sum.add(0, g);
-          gn_sum.add_product(0, g, hn::Sub(load_partial(d, x_row + i, count), mean_v));
+          gn_sum.add_product(0, g, hn::Sub(load(d, x_row + i, count), mean_v));
         });
-    const T per_element = width > 0 ? T{1} / static_cast<T>(width) : T{0};
+    const S per_element = width > 0 ? S{1} / static_cast<S>(width) : S{0};
     return {g_sum.total() * per_element, gn_sum.total() * per_element * rstd[r]};
   }
 
   // kRows rows at once, so that the running sums dw and db are loaded and stored once for all.
   template <int kRows>
-  HWY_INLINE void run_rows(int64_t first, T* dw, T* db) const {
+  HWY_INLINE void run_rows(int64_t first, S* dw, S* db) const {
     const D d;
     V mean_v[kRows], rstd_v[kRows], g_mean[kRows], gn_mean[kRows];
     for (int r = 0; r < kRows; ++r) {
@@ -254,43 +259,42 @@ struct Backward {
       g_mean[r] = hn::Set(d, means.g);
       gn_mean[r] = hn::Set(d, means.gn);
     }
-    const auto column = [&](auto load, auto store, int64_t i) HWY_ATTR
+    const auto column = [&](auto read, auto write, int64_t i) HWY_ATTR
         __attribute__((always_inline)) {
-      const auto w_v = load(w + i);
-      auto dw_v = load(dw + i), db_v = load(db + i);
+      const auto w_v = read(w + i);
+      auto dw_v = read(dw + i), db_v = read(db + i);
 #pragma GCC unroll 2
       for (int r = 0; r < kRows; ++r) {
         const int64_t at = (first + r) * width + i;
-        const auto dy_v = load(dy + at);
-        const auto n = hn::Mul(hn::Sub(load(x + at), mean_v[r]), rstd_v[r]);
+        const auto dy_v = read(dy + at);
+        const auto n = hn::Mul(hn::Sub(read(x + at), mean_v[r]), rstd_v[r]);
         const auto inner = hn::NegMulAdd(n, gn_mean[r], hn::MulSub(dy_v, w_v, g_mean[r]));
         const auto gradient = hn::Mul(inner, rstd_v[r]);
-        store(dsum != nullptr ? hn::Add(gradient, load(dsum + at)) : gradient, dx + at);
+        write(dsum != nullptr ? hn::Add(gradient, read(dsum + at)) : gradient, dx + at);
         dw_v = hn::MulAdd(dy_v, n, dw_v);
         db_v = hn::Add(db_v, dy_v);
       }
-      store(dw_v, dw + i);
-      store(db_v, db + i);
+      write(dw_v, dw + i);
+      write(db_v, db + i);
     };
-    for_vectors<T>(
+    for_vectors<S>(
         width,
         [&](int, int64_t i) HWY_ATTR __attribute__((always_inline)) {
           column(
-              [&](const T* p) HWY_ATTR __attribute__((always_inline)) { return hn::LoadU(d, p); },
-              [&](V v, T * p) HWY_ATTR __attribute__((always_inline)) { hn::StoreU(v, d, p); }, i);
+              [&](const auto* p) HWY_ATTR __attribute__((always_inline)) { return load(d, p); },
+              [&](V v, auto* p) HWY_ATTR __attribute__((always_inline)) { store(v, d, p); }, i);
         },
         [&](int64_t i, size_t count) HWY_ATTR __attribute__((always_inline)) {
           column(
-              [&](const T* p) HWY_ATTR
-              __attribute__((always_inline)) { return load_partial(d, p, count); },
-              [&](V v, T * p) HWY_ATTR
-              __attribute__((always_inline)) { store_partial(v, d, p, count); },
+              [&](const auto* p) HWY_ATTR
+              __attribute__((always_inline)) { return load(d, p, count); },
+              [&](V v, auto* p) HWY_ATTR __attribute__((always_inline)) { store(v, d, p, count); },
               i);
         });
   }
 
   // Adds the rows' shares to dw and db.
-  HWY_NOINLINE void run_block(int64_t begin, int64_t end, T* dw, T* db) const {
+  HWY_NOINLINE void run_block(int64_t begin, int64_t end, S* dw, S* db) const {
     int64_t r = begin;
     for (; r + 2 <= end; r += 2) run_rows<2>(r, dw, db);
     for (; r < end; ++r) run_rows<1>(r, dw, db);
@@ -334,22 +338,23 @@ int64_t backward_block(int64_t rows, int64_t width) {
 
 template <typename T>
 void layer_norm_backward(const KernelArgs& args) {
+  using S = Compute<T>;
   const Backward<T> rows{args.inputs[0].data<T>(),  data_or_null<T>(args.inputs[1]),
                          args.inputs[2].data<T>(),  args.inputs[3].data<T>(),
-                         args.inputs[4].data<T>(),  args.inputs[5].data<T>(),
+                         args.inputs[4].data<S>(),  args.inputs[5].data<S>(),
                          args.outputs[0].data<T>(), args.inputs[2].shape().last()};
   const int64_t num_rows = args.inputs[4].numel(), width = rows.width;
   const int64_t block_rows = backward_block(num_rows, width);
   const int64_t num_blocks = (num_rows + block_rows - 1) / block_rows;
-  const Workspace<T> parts(args.context, num_blocks * 2 * width);
+  const Workspace<S> parts(args.context, num_blocks * 2 * width);
   args.context.for_each_block(num_rows, block_rows, [&](int64_t block, int64_t begin, int64_t end) {
-    T* const dw = parts.data() + block * 2 * width;
-    std::fill_n(dw, 2 * width, T{0});
+    S* const dw = parts.data() + block * 2 * width;
+    std::fill_n(dw, 2 * width, S{0});
     rows.run_block(begin, end, dw, dw + width);
   });
   for (size_t k = 1; k < args.outputs.size(); ++k) {
-    const T* const part = parts.data() + static_cast<int64_t>(k - 1) * width;
-    T* const out = args.outputs[k].data<T>();
+    const S* const part = parts.data() + static_cast<int64_t>(k - 1) * width;
+    S* const out = args.outputs[k].data<S>();
     args.context.parallel_for(
         width, std::max<int64_t>(64, kGrain / std::max<int64_t>(1, num_blocks)),
         [&](int64_t begin, int64_t end) {
@@ -358,15 +363,16 @@ void layer_norm_backward(const KernelArgs& args) {
   }
 }
 
-bool is_f32(const Tensor& tensor) { return tensor.dtype() == DType::F32; }
 void forward_kernel(const KernelArgs& args) {
-  is_f32(args.inputs[0]) ? layer_norm<float>(args) : layer_norm<double>(args);
+  visit_float(args.inputs[0].dtype(), "layer_norm", [&]<typename T>() { layer_norm<T>(args); });
 }
 void add_kernel(const KernelArgs& args) {
-  is_f32(args.inputs[0]) ? add_layer_norm<float>(args) : add_layer_norm<double>(args);
+  visit_float(args.inputs[0].dtype(), "add_layer_norm",
+              [&]<typename T>() { add_layer_norm<T>(args); });
 }
 void backward_kernel(const KernelArgs& args) {
-  is_f32(args.inputs[0]) ? layer_norm_backward<float>(args) : layer_norm_backward<double>(args);
+  visit_float(args.inputs[0].dtype(), "layer_norm_backward",
+              [&]<typename T>() { layer_norm_backward<T>(args); });
 }
 
 }  // namespace

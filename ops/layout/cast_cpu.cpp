@@ -42,31 +42,17 @@ void f64_to_f32(const void* from, void* to, int64_t n) {
 }
 
 void f32_to_bf16(const void* from, void* to, int64_t n) {
-  const hn::ScalableTag<uint32_t> d32;
-  const hn::Rebind<int32_t, decltype(d32)> di32;
-  const hn::Rebind<uint16_t, decltype(d32)> d16;
-  const hn::Rebind<float, decltype(d32)> df;
-  const auto half = hn::Set(d32, 0x7FFFu), one = hn::Set(d32, 1u), quiet = hn::Set(d32, 0x0040u);
-  auto convert = [&](const float* x, BFloat16* y) HWY_ATTR {
-    const auto value = hn::LoadU(df, x);
-    const auto bits = hn::BitCast(d32, value);
-    const auto upper = hn::ShiftRight<16>(bits);
-    const auto rounded = hn::ShiftRight<16>(hn::Add(bits, hn::Add(half, hn::And(upper, one))));
-    const auto is_nan = hn::RebindMask(d32, hn::IsNaN(value));
-    const auto result = hn::IfThenElse(is_nan, hn::Or(upper, quiet), rounded);
-    hn::StoreU(hn::DemoteTo(d16, hn::BitCast(di32, result)), d16, &y->bits);
-  };
-  convert_loop<float, BFloat16>(from, to, n, hn::Lanes(d32), convert);
+  const hn::ScalableTag<float> d;
+  convert_loop<float, BFloat16>(from, to, n, hn::Lanes(d),
+                                [&](const float* x, BFloat16* y)
+                                    HWY_ATTR { store(load(d, x), d, y); });
 }
 
 void bf16_to_f32(const void* from, void* to, int64_t n) {
-  const hn::ScalableTag<uint32_t> d32;
-  const hn::Rebind<uint16_t, decltype(d32)> d16;
-  convert_loop<BFloat16, float>(
-      from, to, n, hn::Lanes(d32), [&](const BFloat16* x, float* y) HWY_ATTR {
-        const auto bits = hn::ShiftLeft<16>(hn::PromoteTo(d32, hn::LoadU(d16, &x->bits)));
-        hn::StoreU(bits, d32, reinterpret_cast<uint32_t*>(y));
-      });
+  const hn::ScalableTag<float> d;
+  convert_loop<BFloat16, float>(from, to, n, hn::Lanes(d),
+                                [&](const BFloat16* x, float* y)
+                                    HWY_ATTR { store(load(d, x), d, y); });
 }
 
 // AVX2 and better convert f16 in hardware, to nearest even and with quiet NaN.

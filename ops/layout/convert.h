@@ -11,16 +11,6 @@
 
 namespace obelisk::ops {
 
-// To nearest even. A NaN keeps its sign and upper payload bits and is made quiet.
-inline BFloat16 bfloat16_from(float x) {
-  const auto bits = std::bit_cast<uint32_t>(x);
-  if (x != x) return {static_cast<uint16_t>(bits >> 16 | 0x0040u)};
-  return {static_cast<uint16_t>((bits + 0x7FFFu + (bits >> 16 & 1u)) >> 16)};
-}
-inline float float_from(BFloat16 x) {
-  return std::bit_cast<float>(static_cast<uint32_t>(x.bits) << 16);
-}
-
 // To nearest even, with subnormals and overflow to infinity.
 inline Float16 float16_from(float x) {
   const auto bits = std::bit_cast<uint32_t>(x);

@@ -19,15 +19,17 @@ void infer(const InferArgs& args) {
   args.require(args.shape(0)[1] == args.shape(1)[1], "last dims of x and w must be equal");
   args.require(args.inputs[2].dtype == DType::I64 && args.shape(2) == DimShape{args.shape(0)[0]},
                "targets must be i64, one a row of x");
-  args.add_output({}, args.inputs[0].dtype);
+  const DType sums = sum_dtype(args.inputs[0].dtype);
+  args.add_output({}, sums);
   if (!args.attrs.as<LinearCrossEntropyAttrs>().with_gradient) return;
-  args.add_output(args.shape(0), args.inputs[0].dtype);
-  args.add_output(args.shape(1), args.inputs[0].dtype);
+  args.add_output(args.shape(0), sums);
+  args.add_output(args.shape(1), sums);
 }
 
 // Sizes and operands of one call.
 template <typename T>
 struct Call {
+  using Sum = Compute<T>;
   explicit Call(const KernelArgs& args)
       : rows(args.inputs[0].dim(0)),
         width(args.inputs[0].dim(1)),
@@ -35,62 +37,85 @@ struct Call {
         x(args.inputs[0].data<T>()),
         w(args.inputs[1].data<T>()),
         targets(args.inputs[2].data<int64_t>()),
-        dx(args.outputs.size() > 1 ? args.outputs[1].data<T>() : nullptr),
-        dw(args.outputs.size() > 1 ? args.outputs[2].data<T>() : nullptr) {}
+        dx(args.outputs.size() > 1 ? args.outputs[1].data<Sum>() : nullptr),
+        dw(args.outputs.size() > 1 ? args.outputs[2].data<Sum>() : nullptr) {}
   int64_t rows, width, vocabulary;
   const T* x;
   const T* w;
   const int64_t* targets;
-  T* dx;  // null without gradient
-  T* dw;
+  Sum* dx;  // null without gradient
+  Sum* dw;
+};
+
+// Logits of a chunk and their gradients, which take the logits' place where the types are alike.
+template <typename T>
+class ChunkLogits {
+ public:
+  using Sum = Compute<T>;
+  ChunkLogits(ExecContext& context, int64_t elements, bool gradient)
+      : logits_(context, elements), gradients_(context, gradient && !kInPlace ? elements : 0) {}
+  Sum* logits() const { return logits_.data(); }
+  T* gradients() const {
+    if constexpr (kInPlace)
+      return logits_.data();
+    else
+      return gradients_.data();
+  }
+
+ private:
+  static constexpr bool kInPlace = std::is_same_v<T, Sum>;
+  const Workspace<Sum> logits_;
+  const Workspace<T> gradients_;
 };
 
 template <typename T>
 void run_chunks(const KernelArgs& args) {
+  using Sum = Compute<T>;
   const Call<T> call(args);
   check_targets("linear_cross_entropy", args.inputs[2], call.vocabulary);
   const int64_t chunk = cross_entropy_chunk_rows(call.rows, call.vocabulary);
-  const Workspace<T> logits(args.context, chunk * call.vocabulary);
+  const ChunkLogits<T> at(args.context, chunk * call.vocabulary, call.dx != nullptr);
   const Workspace<double> losses(args.context, chunk);
   if (call.dw != nullptr && call.rows == 0)
-    std::fill_n(call.dw, call.vocabulary * call.width, T{0});
+    std::fill_n(call.dw, call.vocabulary * call.width, Sum{0});
   double loss = 0;
   for (int64_t first = 0; first < call.rows; first += chunk) {
     const int64_t rows = std::min(chunk, call.rows - first);
     const GemmOperand<T> x{call.x + first * call.width, call.width, false};
-    gemm<T>(args.context, {.m = rows,
-                           .n = call.vocabulary,
-                           .k = call.width,
-                           .a = x,
-                           .b = {call.w, call.width, true},
-                           .c = logits.data(),
-                           .c_stride = call.vocabulary});
-    softmax_loss_rows(logits.data(), call.targets + first, rows, call.vocabulary,
-                      call.dx != nullptr, losses.data());
+    gemm<T, Sum>(args.context, {.m = rows,
+                                .n = call.vocabulary,
+                                .k = call.width,
+                                .a = x,
+                                .b = {call.w, call.width, true},
+                                .c = at.logits(),
+                                .c_stride = call.vocabulary});
+    T* const gradients = call.dx == nullptr ? nullptr : at.gradients();
+    softmax_loss_rows(static_cast<const Sum*>(at.logits()), call.targets + first, rows,
+                      call.vocabulary, gradients, losses.data());
     for (int64_t n = 0; n < rows; ++n) loss += losses[n];
     if (call.dx == nullptr) continue;
-    gemm<T>(args.context, {.m = rows,
-                           .n = call.width,
-                           .k = call.vocabulary,
-                           .a = {logits.data(), call.vocabulary, false},
-                           .b = {call.w, call.width, false},
-                           .c = call.dx + first * call.width,
-                           .c_stride = call.width});
-    gemm<T>(args.context, {.m = call.vocabulary,
-                           .n = call.width,
-                           .k = rows,
-                           .a = {logits.data(), call.vocabulary, true},
-                           .b = x,
-                           .c = call.dw,
-                           .c_stride = call.width,
-                           .accumulate = first > 0});
+    gemm<T, Sum>(args.context, {.m = rows,
+                                .n = call.width,
+                                .k = call.vocabulary,
+                                .a = {gradients, call.vocabulary, false},
+                                .b = {call.w, call.width, false},
+                                .c = call.dx + first * call.width,
+                                .c_stride = call.width});
+    gemm<T, Sum>(args.context, {.m = call.vocabulary,
+                                .n = call.width,
+                                .k = rows,
+                                .a = {gradients, call.vocabulary, true},
+                                .b = x,
+                                .c = call.dw,
+                                .c_stride = call.width,
+                                .accumulate = first > 0});
   }
-  *args.outputs[0].data<T>() = static_cast<T>(loss);
+  *args.outputs[0].data<Sum>() = static_cast<Sum>(loss);
 }
 
 void kernel(const KernelArgs& args) {
-  visit_f32_f64(args.inputs[0].dtype(), "linear_cross_entropy",
-                [&]<typename T>() { run_chunks<T>(args); });
+  visit_float(args.inputs[0].dtype(), "linear_cross_entropy",
+              [&]<typename T>() { run_chunks<T>(args); });
 }
 
 // One row at a time, in double.
@@ -162,7 +187,7 @@ Cost cost(std::span<const TensorSpec> inputs, std::span<const TensorSpec> output
 // --- scaled_accumulate
 
 void infer_scaled_accumulate(const InferArgs& args) {
-  args.require_same_float({0, 1, 2});
+  args.require_same_f32_f64({0, 1, 2});
   args.require(args.shape(0) == args.shape(1), "x must have the shape of destination");
   args.require(args.shape(2).empty(), "factor must be a scalar");
 }

@@ -21,13 +21,14 @@ struct LinearCrossEntropyAttrs {
 };
 
 // (x [N, D], w [V, D], targets i64 [N]) -> loss []; with_gradient: hidden dx [N, D] and dw [V, D].
-// f32 or f64.
+// f32, bf16 or f64. For bf16 all outputs are f32, the logits are f32 too, and their gradients are
+// rounded to bf16 before the products.
 //
 // Target -1 leaves a row out. Throws ShapeError when shapes do not fit, ValueError for a target
 // outside [-1, V).
 extern const OpDef kLinearCrossEntropy;
 
-// (destination, x, factor []), destination += factor * x in place. No output.
+// (destination, x, factor []), destination += factor * x in place. No output. f32 or f64.
 extern const OpDef kScaledAccumulate;
 
 // with_gradient is set when gradients are recorded and x or w wants one.

@@ -19,20 +19,24 @@ struct Pieces {
   int64_t m = 1, n = 1;
 };
 
-// Cuts C for `pieces` threads so that the slowest is done soonest. A thread packs its own copy of
-// its columns of op(B), which costs about as much as one more row of register tiles.
-Pieces cut(int64_t m, int64_t n, int64_t pieces) {
+// Cuts C into at most `most` pieces for `threads` that claim them one by one, so that the slowest
+// is done soonest: it has its share of the pieces, and is on average half a piece behind. Unit of
+// cost: kGemmRows x kGemmCut elements of C. Packing columns of op(B) costs about two such rows of
+// register tiles, packing rows of a transposed A for a block of columns a third of one.
+Pieces cut(int64_t m, int64_t n, bool a_transposed, int64_t most, int64_t threads) {
+  constexpr int64_t kCutsOfBlock = kGemmColumns<float> / kGemmCut;
   const int64_t rows = ceil_div(m, kGemmRows), columns = ceil_div(n, kGemmCut);
+  if (threads == 1) return {};
+  const auto time = [&](const Pieces& pieces) {
+    const int64_t height = ceil_div(rows, pieces.m), width = ceil_div(columns, pieces.n);
+    const int64_t packs_of_a = a_transposed ? height * ceil_div(width, kCutsOfBlock) : 0;
+    const int64_t piece = 3 * (height + 2) * width + packs_of_a;
+    return (2 * ceil_div(pieces.m * pieces.n, threads) + 1) * piece;
+  };
   Pieces best;
-  int64_t best_cost = (rows + 1) * columns;
-  for (int64_t along_n = 1; along_n <= std::min(pieces, columns); ++along_n) {
-    const Pieces candidate{std::min(pieces / along_n, rows), along_n};
-    const int64_t cost = (ceil_div(rows, candidate.m) + 1) * ceil_div(columns, candidate.n);
-    if (cost < best_cost) {
-      best_cost = cost;
-      best = candidate;
-    }
-  }
+  for (int64_t along_n = 1; along_n <= std::min(most, columns); ++along_n)
+    for (int64_t along_m = 1; along_m <= std::min(most / along_n, rows); ++along_m)
+      if (const Pieces candidate{along_m, along_n}; time(candidate) < time(best)) best = candidate;
   return best;
 }
 
@@ -46,28 +50,30 @@ Range part(int64_t size, int64_t unit, int64_t count, int64_t index) {
 }
 
 // k = 0: the sum of nothing.
-template <typename T>
-void write_empty_sums(const GemmProblem<T>& p) {
+template <typename T, typename C>
+void write_empty_sums(const GemmProblem<T, C>& p) {
   if (p.accumulate) return;
   for (int64_t i = 0; i < p.m; ++i)
     for (int64_t j = 0; j < p.n; ++j)
-      p.c[i * p.c_stride + j] = p.bias != nullptr ? p.bias[j] : T{0};
+      p.c[i * p.c_stride + j] = narrow<C>(p.bias != nullptr ? widen(p.bias[j]) : 0);
 }
 
-// How many threads may share one of `count` problems.
-int64_t sharers(int64_t count, int64_t work, int64_t min_work, int64_t threads) {
-  if (count >= 4 * threads) return 1;
-  return std::clamp<int64_t>(work / min_work, 1, threads);
+// Into how many pieces one of `count` problems may be cut.
+int64_t most_pieces(int64_t count, int64_t work, int64_t min_work, int64_t threads) {
+  if (threads == 1 || count >= 4 * threads) return 1;
+  return std::clamp<int64_t>(work / min_work, 1, 4 * threads);
 }
 
-template <typename T>
-void run_tiles(ExecContext& context, int64_t count, const GemmProblem<T>& first,
-               FunctionRef<GemmProblem<T>(int64_t)> problem) {
+template <typename T, typename C>
+void run_tiles(ExecContext& context, int64_t count, const GemmProblem<T, C>& first,
+               FunctionRef<GemmProblem<T, C>(int64_t)> problem) {
   const int64_t m = first.m, n = first.n, work = m * n * first.k;
-  const Pieces pieces = cut(m, n, sharers(count, work, kMinTileWork, context.num_threads()));
+  const int64_t threads = context.num_threads();
+  const Pieces pieces =
+      cut(m, n, first.a.transposed, most_pieces(count, work, kMinTileWork, threads), threads);
   const int64_t num_pieces = pieces.m * pieces.n;
   const int64_t grain = std::max<int64_t>(1, kMinTileWork * num_pieces / work);
-  const auto body = [&](int64_t begin, int64_t end, T* scratch) {
+  const auto body = [&](int64_t begin, int64_t end, Compute<T>* scratch) {
     for (int64_t i = begin; i < end; ++i) {
       const int64_t piece = i % num_pieces;
       const Range rows = part(m, kGemmRows, pieces.m, piece / pieces.n);
@@ -76,27 +82,31 @@ void run_tiles(ExecContext& context, int64_t count, const GemmProblem<T>& first,
                 scratch);
     }
   };
-  context.parallel_for_with_scratch<T>(count * num_pieces, grain, kGemmScratch<T>, body);
+  context.parallel_for_with_scratch<Compute<T>>(count * num_pieces, grain, gemm_scratch(first),
+                                                body);
 }
 
 // A single row of C (or a column that is dense, which is the row of the transposed problem).
-template <typename T>
-bool is_vector(const GemmProblem<T>& p) {
+template <typename T, typename C>
+bool is_vector(const GemmProblem<T, C>& p) {
   return p.m == 1 || (p.n == 1 && p.c_stride == 1);
 }
 
-// `x` receives the vector operand when its elements are apart.
-template <typename T>
-GemvProblem<T> as_gemv(const GemmProblem<T>& p, T* x) {
+// `x` receives the vector operand when its elements are apart, or bf16.
+template <typename T, typename C>
+GemvProblem<T, C> as_gemv(const GemmProblem<T, C>& p, Compute<T>* x) {
   const bool row = p.m == 1;
   const GemmOperand<T>& vector = row ? p.a : p.b;
   const GemmOperand<T>& matrix = row ? p.b : p.a;
-  const bool dense = vector.transposed != row || vector.stride == 1;
-  if (!dense)
-    for (int64_t k = 0; k < p.k; ++k) x[k] = vector.data[k * vector.stride];
+  const int64_t step = vector.transposed != row ? 1 : vector.stride;
+  const Compute<T>* values = x;
+  if constexpr (std::is_same_v<T, Compute<T>>)
+    if (step == 1) values = vector.data;
+  if (values == x)
+    for (int64_t k = 0; k < p.k; ++k) x[k] = widen(vector.data[k * step]);
   return {.n = row ? p.n : p.m,
           .k = p.k,
-          .x = dense ? vector.data : x,
+          .x = values,
           .w = matrix.data,
           .stride = matrix.stride,
           .rows = matrix.transposed == row,
@@ -106,28 +116,29 @@ GemvProblem<T> as_gemv(const GemmProblem<T>& p, T* x) {
           .accumulate = p.accumulate};
 }
 
-template <typename T>
-void run_vectors(ExecContext& context, int64_t count, const GemmProblem<T>& first,
-                 FunctionRef<GemmProblem<T>(int64_t)> problem) {
+template <typename T, typename C>
+void run_vectors(ExecContext& context, int64_t count, const GemmProblem<T, C>& first,
+                 FunctionRef<GemmProblem<T, C>(int64_t)> problem) {
   const int64_t length = std::max(first.m, first.n), work = length * first.k;
   const int64_t pieces = std::min(ceil_div(length, kGemmCut),
-                                  sharers(count, work, kMinVectorWork, context.num_threads()));
+                                  most_pieces(count, work, kMinVectorWork, context.num_threads()));
   const int64_t grain = std::max<int64_t>(1, kMinVectorWork * pieces / work);
-  const auto body = [&](int64_t begin, int64_t end, T* x) {
+  const auto body = [&](int64_t begin, int64_t end, Compute<T>* x) {
     for (int64_t i = begin; i < end; ++i) {
       const Range range = part(length, kGemmCut, pieces, i % pieces);
       gemv_range(as_gemv(problem(i / pieces), x), range.begin, range.end);
     }
   };
-  context.parallel_for_with_scratch<T>(count * pieces, grain, first.k, body);
+  context.parallel_for_with_scratch<Compute<T>>(count * pieces, grain, first.k, body);
 }
 
 }  // namespace
 
-template <typename T>
-void gemm_batch(ExecContext& context, int64_t count, FunctionRef<GemmProblem<T>(int64_t)> problem) {
+template <typename T, typename C>
+void gemm_batch(ExecContext& context, int64_t count,
+                FunctionRef<GemmProblem<T, C>(int64_t)> problem) {
   if (count <= 0) return;
-  const GemmProblem<T> first = problem(0);
+  const GemmProblem<T, C> first = problem(0);
   if (first.m == 0 || first.n == 0) return;
   if (first.k == 0) {
     for (int64_t i = 0; i < count; ++i) write_empty_sums(problem(i));
@@ -138,7 +149,11 @@ void gemm_batch(ExecContext& context, int64_t count, FunctionRef<GemmProblem<T>(
   }
 }
 
-template void gemm_batch<float>(ExecContext&, int64_t, FunctionRef<GemmProblem<float>(int64_t)>);
-template void gemm_batch<double>(ExecContext&, int64_t, FunctionRef<GemmProblem<double>(int64_t)>);
+template <typename T, typename C = T>
+using Problems = FunctionRef<GemmProblem<T, C>(int64_t)>;
+template void gemm_batch(ExecContext&, int64_t, Problems<float>);
+template void gemm_batch(ExecContext&, int64_t, Problems<double>);
+template void gemm_batch(ExecContext&, int64_t, Problems<BFloat16>);
+template void gemm_batch(ExecContext&, int64_t, Problems<BFloat16, float>);
 
 }  // namespace obelisk::ops

@@ -47,7 +47,7 @@ void infer(const InferArgs& args) {
 }
 
 void infer_accumulate(const InferArgs& args) {
-  args.require_same_float({0, 1, 2});
+  args.require_same_float_into(0, {1, 2});
   args.require(args.shape(0) == product_shape(args, args.shape(1), args.shape(2)),
                "destination must have the shape of the product");
 }
@@ -158,7 +158,10 @@ void backward(const BackwardArgs& args) {
     else
       deliver(args, 1, as_matrix(a), as_matrix(g), {.transpose_a = !ta});
   }
-  if (args.needs(2)) args.grad_inputs[2] = sum(g, static_cast<int64_t>(bit(g.num_dims() - 1)) - 1);
+  // Where sums of bf16 gradients are kept in f32, so is this one.
+  const bool wide = args.destination(2).defined() && args.destination(2).dtype() != g.dtype();
+  const int64_t leading = static_cast<int64_t>(bit(g.num_dims() - 1)) - 1;
+  if (args.needs(2)) args.grad_inputs[2] = sum(g, leading, false, wide);
 }
 
 // Cost -----------------------------------------------------------------------------------------

@@ -10,9 +10,10 @@
 // are added over L.., equal for both, and y is [M, N] (a weight's gradient from batched
 // activations). K = 0 gives the bias or zeros.
 //
-// dtypes f32 and f64, alike. a and b may be strided in all dims but the last. Sums run over k in
-// blocks of 256, each a chain of fused multiply-adds; bits do not depend on the number of threads
-// (gemm.h).
+// dtypes f32, bf16 and f64, alike; matmul_accumulate also adds products of bf16 to an f32
+// destination. Sums of bf16 products are f32, rounded once. a and b may be strided in all dims but
+// the last. Sums run over k in blocks of 256, each a chain of fused multiply-adds; bits do not
+// depend on the number of threads (gemm.h).
 //
 // Gradients, g that of y, here without transposes: da = g b^T, db = a^T g, summed over the leading
 // dims an operand lacks; dbias = sum of g over all dims but the last. They add straight into the

@@ -1,5 +1,6 @@
 // From tensors to gemm problems: which leading dims fold into one large product, and where the
 // matrices of a batch lie.
+#include <algorithm>
 #include <optional>
 
 #include "ops/matmul/gemm.h"
@@ -48,20 +49,20 @@ struct Matrices {
   int64_t count = 1, rows = 1, columns = 1, row_stride = 1;
 };
 
-template <typename T>
+template <typename T, typename C>
 struct Product {
   ExecContext& context;
   const T* a;
   const T* b;
-  T* c;
+  C* c;
   const T* bias;
   bool accumulate;
 };
 
 // One product of matrices that begin at `a` and `b`.
-template <typename T>
-GemmProblem<T> problem(const Product<T>& run, const Matrices& a, const Matrices& b,
-                       const MatmulAttrs& attrs) {
+template <typename T, typename C>
+GemmProblem<T, C> problem(const Product<T, C>& run, const Matrices& a, const Matrices& b,
+                          const MatmulAttrs& attrs) {
   const int64_t m = attrs.transpose_a ? a.columns : a.rows;
   const int64_t n = attrs.transpose_b ? b.rows : b.columns;
   return {.m = m,
@@ -76,10 +77,10 @@ GemmProblem<T> problem(const Product<T>& run, const Matrices& a, const Matrices&
 }
 
 // y [L.., M, N]: one problem when a's rows fold over the leading dims, else one for each.
-template <typename T>
-void multiply(const Product<T>& run, const Matrices& a, const Matrices& b,
+template <typename T, typename C>
+void multiply(const Product<T, C>& run, const Matrices& a, const Matrices& b,
               const MatmulAttrs& attrs) {
-  GemmProblem<T> base = problem(run, a, b, attrs);
+  GemmProblem<T, C> base = problem(run, a, b, attrs);
   const auto folded = a.folded_stride();
   if (b.num_leading == 0 && !attrs.transpose_a && folded) {
     base.m *= a.count;
@@ -87,8 +88,8 @@ void multiply(const Product<T>& run, const Matrices& a, const Matrices& b,
     return gemm(run.context, base);
   }
   const int64_t count = a.num_leading > 0 ? a.count : b.count;
-  gemm_batch<T>(run.context, count, [&](int64_t i) {
-    GemmProblem<T> one = base;
+  gemm_batch<T, C>(run.context, count, [&](int64_t i) {
+    GemmProblem<T, C> one = base;
     one.a.data += a.num_leading > 0 ? a.offset(i) : 0;
     one.b.data += b.num_leading > 0 ? b.offset(i) : 0;
     one.c += i * base.m * base.n;
@@ -97,10 +98,10 @@ void multiply(const Product<T>& run, const Matrices& a, const Matrices& b,
 }
 
 // y [M, N], added over the leading dims: one problem when they fold into k, else one after another.
-template <typename T>
-void multiply_and_sum(const Product<T>& run, const Matrices& a, const Matrices& b,
+template <typename T, typename C>
+void multiply_and_sum(const Product<T, C>& run, const Matrices& a, const Matrices& b,
                       const MatmulAttrs& attrs) {
-  GemmProblem<T> base = problem(run, a, b, attrs);
+  GemmProblem<T, C> base = problem(run, a, b, attrs);
   const int64_t count = a.num_leading > 0 ? a.count : b.count;
   const bool same = a.num_leading == b.num_leading;
   const auto a_folded = a.folded_stride(), b_folded = b.folded_stride();
@@ -112,7 +113,7 @@ void multiply_and_sum(const Product<T>& run, const Matrices& a, const Matrices& 
     return gemm(run.context, base);
   }
   for (int64_t i = 0; i < std::max<int64_t>(count, 1); ++i) {
-    GemmProblem<T> one = base;
+    GemmProblem<T, C> one = base;
     if (count > 0) {
       one.a.data += a.num_leading > 0 ? a.offset(i) : 0;
       one.b.data += b.num_leading > 0 ? b.offset(i) : 0;
@@ -123,20 +124,42 @@ void multiply_and_sum(const Product<T>& run, const Matrices& a, const Matrices& 
   }
 }
 
+// The same into a C narrower than its sums, which are rounded once.
+template <typename T>
+void multiply_and_sum(const Product<T, T>& run, const Tensor& c, const Matrices& a,
+                      const Matrices& b, const MatmulAttrs& attrs) {
+  const Workspace<Compute<T>> sums(run.context, c.numel());
+  if (run.accumulate) std::transform(run.c, run.c + c.numel(), sums.data(), widen<T>);
+  const Product<T, Compute<T>> wide{run.context, run.a,    run.b,
+                                    sums.data(), run.bias, run.accumulate};
+  multiply_and_sum(wide, a, b, attrs);
+  std::transform(sums.data(), sums.data() + c.numel(), run.c, narrow<T>);
+}
+
+template <typename T, typename C>
+void run_as(const KernelArgs& args, const Tensor& a, const Tensor& b, const Tensor& c,
+            const Tensor& bias, bool accumulate) {
+  const auto& attrs = args.attrs.as<MatmulAttrs>();
+  const Product<T, C> product{args.context,
+                              a.data<T>(),
+                              b.data<T>(),
+                              c.data<C>(),
+                              bias.defined() ? bias.data<T>() : nullptr,
+                              accumulate};
+  if (!attrs.sum_leading) return multiply(product, Matrices(a), Matrices(b), attrs);
+  if constexpr (std::is_same_v<C, Compute<T>>)
+    multiply_and_sum(product, Matrices(a), Matrices(b), attrs);
+  else
+    multiply_and_sum(product, c, Matrices(a), Matrices(b), attrs);
+}
+
 void run(const KernelArgs& args, const Tensor& a, const Tensor& b, const Tensor& c,
          const Tensor& bias, bool accumulate) {
-  const auto& attrs = args.attrs.as<MatmulAttrs>();
-  visit_f32_f64(c.dtype(), "matmul", [&]<typename T>() {
-    const Product<T> product{args.context,
-                             a.data<T>(),
-                             b.data<T>(),
-                             c.data<T>(),
-                             bias.defined() ? bias.data<T>() : nullptr,
-                             accumulate};
-    if (attrs.sum_leading)
-      multiply_and_sum(product, Matrices(a), Matrices(b), attrs);
+  visit_float(a.dtype(), "matmul", [&]<typename T>() {
+    if (c.dtype() == a.dtype())
+      run_as<T, T>(args, a, b, c, bias, accumulate);
     else
-      multiply(product, Matrices(a), Matrices(b), attrs);
+      run_as<T, Compute<T>>(args, a, b, c, bias, accumulate);
   });
 }
 

@@ -9,7 +9,7 @@ namespace {
 // --- squared_norm
 
 void infer_squared_norm(const InferArgs& args) {
-  args.require_same_float({0});
+  args.require_same_f32_f64({0});
   args.add_output({}, DType::F64);
 }
 
@@ -44,13 +44,16 @@ constexpr const char* kClipFactorInputs[] = {"norm_sq"};
 // --- adamw
 
 void infer_adamw(const InferArgs& args) {
-  args.require_same_float({0, 1, 2, 3});
+  args.require_same_f32_f64({0, 1, 2, 3});
   for (int i : {1, 2, 3})
     args.require(args.shape(i) == args.shape(0), "param, m, v and grad must have the same shape");
   args.require(args.inputs[4].dtype == DType::F64 && args.shape(4).empty(),
                "clip must be an f64 scalar");
   args.require(args.inputs[5].dtype == DType::F64 && args.shape(5) == DimShape{2},
                "rates must be f64 [2], learning rate and step");
+  if (args.inputs[6].defined)
+    args.require(args.inputs[6].dtype == DType::BF16 && args.shape(6) == args.shape(0),
+                 "copy must be bf16 and have the shape of param");
 }
 
 void adamw_reference(const KernelArgs& args) {
@@ -60,6 +63,7 @@ void adamw_reference(const KernelArgs& args) {
     T* m = args.inputs[1].data<T>();
     T* v = args.inputs[2].data<T>();
     const T* grad = args.inputs[3].data<T>();
+    BFloat16* copy = args.inputs[6].defined() ? args.inputs[6].data<BFloat16>() : nullptr;
     for (int64_t i = 0; i < args.inputs[0].numel(); ++i) {
       const double g = c.clip * grad[i];
       const double mean = m[i] + c.one_minus_beta1 * (g - m[i]);
@@ -68,17 +72,19 @@ void adamw_reference(const KernelArgs& args) {
       v[i] = static_cast<T>(square);
       p[i] = static_cast<T>(c.keep * p[i] -
                             c.step_size * mean / (std::sqrt(square) * c.inverse_root + c.epsilon));
+      if (copy != nullptr) copy[i] = bfloat16_from(static_cast<float>(p[i]));
     }
   });
 }
 
 Cost adamw_cost(std::span<const TensorSpec> inputs, std::span<const TensorSpec>, const Attrs&) {
   const double elements = static_cast<double>(product(inputs[0].shape).number());
-  // Four streams in, three out.
-  return {14 * elements, bytes_of(inputs), bytes_of(inputs.first(3))};
+  // Four streams in, three out, and the copy.
+  return {14 * elements, bytes_of(inputs.first(6)),
+          bytes_of(inputs.first(3)) + bytes_of(inputs.subspan(6))};
 }
 
-constexpr const char* kAdamWInputs[] = {"param", "m", "v", "grad", "clip", "rates"};
+constexpr const char* kAdamWInputs[] = {"param", "m", "v", "grad", "clip", "rates", "copy"};
 
 }  // namespace
 
@@ -124,7 +130,7 @@ const OpDef kAdamW = {
     .parse_attrs = Attrs::parse<AdamWAttrs>,
     .cpu = adamw_cpu,
     .reference = adamw_reference,
-    .writes = bits(0, 1, 2),
+    .writes = bits(0, 1, 2, 6),
     .fusion = Fusion::Elementwise,
     .cost = adamw_cost,
 };
@@ -136,8 +142,8 @@ Tensor clip_factor(const Tensor& norm_sq, double max_norm) {
 }
 
 void adamw(const Tensor& param, const Tensor& m, const Tensor& v, const Tensor& grad,
-           const Tensor& clip, const Tensor& rates, const AdamWAttrs& attrs) {
-  apply(kAdamW, {param, m, v, grad, clip, rates}, attrs);
+           const Tensor& clip, const Tensor& rates, const AdamWAttrs& attrs, const Tensor& copy) {
+  apply(kAdamW, {param, m, v, grad, clip, rates, copy}, attrs);
 }
 
 }  // namespace obelisk::ops

@@ -38,17 +38,19 @@ struct AdamWAttrs {
   }
 };
 
-// (param, m, v, grad, clip f64 [], rates f64 [2] = {learning rate, step number from 1}), no output;
-// param, m and v are updated in place, in one pass over memory. The four buffers are alike, f32 or
-// f64. With g = clip * grad and step t (Loshchilov, Hutter, Decoupled weight decay regularization,
-// 2019; order of operations of torch.optim.AdamW):
+// (param, m, v, grad, clip f64 [], rates f64 [2] = {learning rate, step number from 1}, copy or
+// absent), no output; param, m and v are updated in place, in one pass over memory, which also
+// writes param rounded to bf16 into copy. The first four are alike, f32 or f64. With g = clip *
+// grad and step t (Loshchilov, Hutter, Decoupled weight decay regularization, 2019; order of
+// operations of torch.optim.AdamW):
 //
 //   p <- p (1 - lr wd)
 //   m <- m + (1 - beta1) (g - m),   v <- beta2 v + (1 - beta2) g^2
 //   p <- p - lr / (1 - beta1^t) * m / (sqrt(v) / sqrt(1 - beta2^t) + eps)
 extern const OpDef kAdamW;
 void adamw(const Tensor& param, const Tensor& m, const Tensor& v, const Tensor& grad,
-           const Tensor& clip, const Tensor& rates, const AdamWAttrs& attrs);
+           const Tensor& clip, const Tensor& rates, const AdamWAttrs& attrs,
+           const Tensor& copy = Tensor());
 
 // One step's constants, computed in double.
 struct AdamWConstants {

@@ -73,8 +73,9 @@ void squared_norm_kernel(const KernelArgs& args) {
   });
 }
 
+// copy: p in bf16, or null.
 template <typename T>
-void update(T* p, T* m, T* v, const T* grad, int64_t n, const AdamWConstants& c) {
+void update(T* p, T* m, T* v, const T* grad, BFloat16* copy, int64_t n, const AdamWConstants& c) {
   const hn::ScalableTag<T> d;
   using V = hn::Vec<decltype(d)>;
   auto constant = [&](double x) { return hn::Set(d, static_cast<T>(x)); };
@@ -98,6 +99,8 @@ void update(T* p, T* m, T* v, const T* grad, int64_t n, const AdamWConstants& c)
     hn::StoreU(pv, d, p + i);
     hn::StoreU(mv, d, m + i);
     hn::StoreU(vv, d, v + i);
+    if constexpr (std::is_same_v<T, float>)
+      if (copy != nullptr) store(pv, d, copy + i);
   }
   if (i < n) {
     const auto rest = static_cast<size_t>(n - i);
@@ -107,7 +110,12 @@ void update(T* p, T* m, T* v, const T* grad, int64_t n, const AdamWConstants& c)
     store_partial(pv, d, p + i, rest);
     store_partial(mv, d, m + i, rest);
     store_partial(vv, d, v + i, rest);
+    if constexpr (std::is_same_v<T, float>)
+      if (copy != nullptr) store(pv, d, copy + i, rest);
   }
+  if constexpr (!std::is_same_v<T, float>)
+    if (copy != nullptr)
+      std::transform(p, p + n, copy, [](T x) { return bfloat16_from(static_cast<float>(x)); });
 }
 
 void adamw_kernel(const KernelArgs& args) {
@@ -117,10 +125,12 @@ void adamw_kernel(const KernelArgs& args) {
     T* m = args.inputs[1].data<T>();
     T* v = args.inputs[2].data<T>();
     const T* grad = args.inputs[3].data<T>();
-    args.context.parallel_for(
-        args.inputs[0].numel(), kUpdateGrain, [&](int64_t begin, int64_t end) {
-          update(p + begin, m + begin, v + begin, grad + begin, end - begin, c);
-        });
+    BFloat16* copy = args.inputs[6].defined() ? args.inputs[6].data<BFloat16>() : nullptr;
+    args.context.parallel_for(args.inputs[0].numel(), kUpdateGrain,
+                              [&](int64_t begin, int64_t end) {
+                                update(p + begin, m + begin, v + begin, grad + begin,
+                                       copy != nullptr ? copy + begin : nullptr, end - begin, c);
+                              });
   });
 }
 

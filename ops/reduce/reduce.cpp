@@ -44,7 +44,7 @@ DimShape keepdim_shape(const DimShape& shape, int64_t dims) {
 
 void infer_reduce(const InferArgs& args) {
   args.require_same_float({0});
-  const auto& [dims, keepdim] = args.attrs.as<ReduceAttrs>();
+  const auto& [dims, keepdim, wide] = args.attrs.as<ReduceAttrs>();
   const DimShape& shape = args.shape(0);
   args.require(dims >= 0 && dims >> shape.size() == 0, "dims must be a set of dims of x");
   DimShape result;
@@ -52,7 +52,8 @@ void infer_reduce(const InferArgs& args) {
     if (!is_reduced(dims, i)) result.push_back(shape[i]);
     if (is_reduced(dims, i) && keepdim) result.push_back(1);
   }
-  args.add_output(result, args.inputs[0].dtype);
+  const DType dtype = args.inputs[0].dtype;
+  args.add_output(result, wide && dtype == DType::BF16 ? DType::F32 : dtype);
 }
 
 void infer_argmax(const InferArgs& args) {
@@ -138,21 +139,23 @@ void max_backward_kernel(const KernelArgs& args) {
   const StridedLoop<1> elements(groups.reduced, {groups.reduced_strides});
   const int64_t step = elements.steps()[0], width = elements.width(), rows = elements.rows();
   if (x.numel() == 0) return;
-  visit_f32_f64(x.dtype(), "max_backward", [&]<typename T>() {
+  visit_float(x.dtype(), "max_backward", [&]<typename T>() {
+    using Number = Compute<T>;
     auto spread = [&](int64_t output) {
       const int64_t base = strided_offset(output, groups.kept, groups.kept_strides);
       const T* values = x.data<T>() + base;
       T* dx = args.outputs[0].data<T>() + base;
-      const T largest = y.data<T>()[output];
+      const Number largest = widen(y.data<T>()[output]);
       int64_t count = 0;
       elements.for_rows(0, rows, [&](const std::array<int64_t, 1>& at) {
-        for (int64_t i = 0; i < width; ++i) count += values[at[0] + i * step] == largest;
+        for (int64_t i = 0; i < width; ++i) count += widen(values[at[0] + i * step]) == largest;
       });
-      const T share = count == 0 ? T{0} : dy.data<T>()[output] / static_cast<T>(count);
+      const T share =
+          count == 0 ? T{} : narrow<T>(widen(dy.data<T>()[output]) / static_cast<Number>(count));
       elements.for_rows(0, rows, [&](const std::array<int64_t, 1>& at) {
         for (int64_t i = 0; i < width; ++i) {
           const int64_t j = at[0] + i * step;
-          dx[j] = values[j] == largest ? share : T{0};
+          dx[j] = widen(values[j]) == largest ? share : T{};
         }
       });
     };
@@ -167,7 +170,7 @@ void max_backward_kernel(const KernelArgs& args) {
 
 // dy spread over the dims that were reduced.
 Tensor spread_back(const Tensor& dy, const Tensor& x, int64_t dims) {
-  return broadcast_to(reshape(dy, keepdim_shape(x.dims(), dims)), x.dims());
+  return broadcast_to(reshape(cast(dy, x.dtype()), keepdim_shape(x.dims(), dims)), x.dims());
 }
 
 void sum_backward(const BackwardArgs& args) {
@@ -225,9 +228,10 @@ constexpr OpDef max_op() {
   return op;
 }
 
-Tensor apply_reduce(const OpDef& op, const Tensor& x, int64_t dims, bool keepdim) {
+Tensor apply_reduce(const OpDef& op, const Tensor& x, int64_t dims, bool keepdim,
+                    bool wide = false) {
   const int64_t every = (int64_t{1} << x.num_dims()) - 1;
-  return apply(op, {x}, ReduceAttrs{dims == kAllDims ? every : dims, keepdim})[0];
+  return apply(op, {x}, ReduceAttrs{dims == kAllDims ? every : dims, keepdim, wide})[0];
 }
 
 }  // namespace
@@ -260,8 +264,8 @@ constinit const OpDef kMaxBackward{.name = "max_backward",
                                    .reference = max_backward_kernel,
                                    .cost = streaming_cost<2>};
 
-Tensor sum(const Tensor& x, int64_t dims, bool keepdim) {
-  return apply_reduce(kSum, x, dims, keepdim);
+Tensor sum(const Tensor& x, int64_t dims, bool keepdim, bool wide) {
+  return apply_reduce(kSum, x, dims, keepdim, wide);
 }
 Tensor mean(const Tensor& x, int64_t dims, bool keepdim) {
   return apply_reduce(kMean, x, dims, keepdim);

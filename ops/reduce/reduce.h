@@ -3,7 +3,8 @@
 //   sum(x)              all dims, result []
 //   sum(x, bits(0, 1))  dims 0 and 1; with keepdim they stay as dims of size 1
 //
-// x f32 or f64, contiguous; the result has x's dtype (argmax: i64). Sums are added in a fixed order
+// x f32, bf16 or f64, contiguous; the result has x's dtype (argmax: i64), or with `wide` f32 for a
+// bf16 x, whose sums are made in f32 and else rounded once. Sums are added in a fixed order
 // of blocks, with partial results in vector lanes, so that they do not depend on the number of
 // threads and the rounding error grows with the logarithm of the length. The sum of nothing is 0,
 // and so are its mean and max, which would have no value. NaN in gives NaN out; argmax takes NaN as
@@ -13,7 +14,7 @@
 // torch.amax does). argmax has none.
 //
 // Errors (ShapeError): "sum: dims must be a set of dims of x; ..." for a bit at or above x's number
-// of dims, "argmax: last dim of x must not be empty; ...", dtypes other than f32 and f64.
+// of dims, "argmax: last dim of x must not be empty; ...", other dtypes.
 #pragma once
 
 #include "framework/op/op_def.h"
@@ -23,8 +24,10 @@ namespace obelisk::ops {
 struct ReduceAttrs {
   int64_t dims = 0;      // bit i: dim i is reduced
   bool keepdim = false;  // reduced dims stay, with size 1
+  bool wide = false;     // the result of a bf16 x is f32
   static constexpr auto fields() {
-    return std::tuple{field("dims", &ReduceAttrs::dims), field("keepdim", &ReduceAttrs::keepdim)};
+    return std::tuple{field("dims", &ReduceAttrs::dims), field("keepdim", &ReduceAttrs::keepdim),
+                      field("wide", &ReduceAttrs::wide)};
   }
 };
 
@@ -43,7 +46,7 @@ extern const OpDef kShare;
 
 inline constexpr int64_t kAllDims = -1;
 
-Tensor sum(const Tensor& x, int64_t dims = kAllDims, bool keepdim = false);
+Tensor sum(const Tensor& x, int64_t dims = kAllDims, bool keepdim = false, bool wide = false);
 Tensor mean(const Tensor& x, int64_t dims = kAllDims, bool keepdim = false);
 Tensor max(const Tensor& x, int64_t dims = kAllDims, bool keepdim = false);
 Tensor argmax(const Tensor& x);

@@ -24,22 +24,34 @@
 namespace obelisk::ops {
 namespace {
 
-template <typename T>
+template <typename T, typename Sum = Compute<T>>
 struct ReduceRanges {
   // The reduction of n > 0 elements that lie side by side; exact in double for max.
   double (*row)(const T* x, int64_t n);
   // y[c] = reduction over r < rows of x[r * pitch + c], rows > 0.
-  void (*columns)(const T* x, int64_t pitch, int64_t rows, int64_t columns, T* y);
+  void (*columns)(const T* x, int64_t pitch, int64_t rows, int64_t columns, Sum* y);
   // y[c] = y[c] joined with x[c].
-  void (*join)(const T* x, T* y, int64_t n);
+  void (*join)(const Sum* x, Sum* y, int64_t n);
   // y[c] /= divisor.
-  void (*divide)(T* y, int64_t n, double divisor);
+  void (*divide)(Sum* y, int64_t n, double divisor);
   // Index of the first largest element; the first NaN, if any.
   int64_t (*argmax)(const T* x, int64_t n);
 };
 struct ReduceTable {
   ReduceRanges<float> f32;
   ReduceRanges<double> f64;
+  ReduceRanges<BFloat16> bf16;
+
+  template <typename T>
+  const ReduceRanges<T>& of() const {
+    if constexpr (std::is_same_v<T, float>) {
+      return f32;
+    } else if constexpr (std::is_same_v<T, BFloat16>) {
+      return bf16;
+    } else {
+      return f64;
+    }
+  }
 };
 
 }  // namespace
@@ -85,22 +97,22 @@ constexpr int64_t kPieceVectors = 128;
 
 template <Reduction kOp, typename T>
 double reduce_piece(const T* x, int64_t n) {
-  const hn::ScalableTag<T> d;
+  const hn::ScalableTag<Compute<T>> d;
   using V = hn::Vec<decltype(d)>;
   const int64_t lanes = static_cast<int64_t>(hn::Lanes(d));
   const V start = kOp == Reduction::Sum ? hn::Zero(d) : hn::Neg(hn::Inf(d));
   V a = start, b = start, c = start, e = start;
   int64_t i = 0;
   for (; i + 4 * lanes <= n; i += 4 * lanes) {
-    a = join<kOp>(a, hn::LoadU(d, x + i));
-    b = join<kOp>(b, hn::LoadU(d, x + i + lanes));
-    c = join<kOp>(c, hn::LoadU(d, x + i + 2 * lanes));
-    e = join<kOp>(e, hn::LoadU(d, x + i + 3 * lanes));
+    a = join<kOp>(a, load(d, x + i));
+    b = join<kOp>(b, load(d, x + i + lanes));
+    c = join<kOp>(c, load(d, x + i + 2 * lanes));
+    e = join<kOp>(e, load(d, x + i + 3 * lanes));
   }
-  for (; i + lanes <= n; i += lanes) a = join<kOp>(a, hn::LoadU(d, x + i));
+  for (; i + lanes <= n; i += lanes) a = join<kOp>(a, load(d, x + i));
   if (i < n) {
     const auto rest = static_cast<size_t>(n - i);
-    const V tail = load_partial(d, x + i, rest);
+    const V tail = load(d, x + i, rest);
     b = join<kOp>(b,
                   kOp == Reduction::Sum ? tail : hn::IfThenElse(hn::FirstN(d, rest), tail, start));
   }
@@ -109,7 +121,7 @@ double reduce_piece(const T* x, int64_t n) {
 
 template <Reduction kOp, typename T>
 double reduce_row(const T* x, int64_t n) {
-  const hn::ScalableTag<T> d;
+  const hn::ScalableTag<Compute<T>> d;
   const int64_t piece = kPieceVectors * static_cast<int64_t>(hn::Lanes(d));
   double result = reduce_piece<kOp>(x, std::min(piece, n));
   for (int64_t i = piece; i < n; i += piece) {
@@ -124,41 +136,41 @@ double reduce_row(const T* x, int64_t n) {
 }
 
 template <Reduction kOp, typename T>
-void join_range(const T* x, T* y, int64_t n) {
-  using V = hn::Vec<hn::ScalableTag<T>>;
+void join_range(const T* x, Compute<T>* y, int64_t n) {
+  using V = hn::Vec<hn::ScalableTag<Compute<T>>>;
   map_binary(y, x, y, n, [](V a, V b) HWY_ATTR { return join<kOp>(a, b); });
 }
 
 // Eight rows at a time, as a tree, joined to what y holds.
 template <Reduction kOp, bool kFirst, typename T>
-void join_eight_rows(const T* x, int64_t pitch, int64_t n, T* y) {
-  const hn::ScalableTag<T> d;
+void join_eight_rows(const T* x, int64_t pitch, int64_t n, Compute<T>* y) {
+  const hn::ScalableTag<Compute<T>> d;
   const int64_t lanes = static_cast<int64_t>(hn::Lanes(d));
   int64_t i = 0;
   for (; i + lanes <= n; i += lanes) {
     const T* p = x + i;
-    const auto sum = join_eight<kOp>(hn::LoadU(d, p), hn::LoadU(d, p + pitch),
-                                     hn::LoadU(d, p + 2 * pitch), hn::LoadU(d, p + 3 * pitch),
-                                     hn::LoadU(d, p + 4 * pitch), hn::LoadU(d, p + 5 * pitch),
-                                     hn::LoadU(d, p + 6 * pitch), hn::LoadU(d, p + 7 * pitch));
-    hn::StoreU(kFirst ? sum : join<kOp>(hn::LoadU(d, y + i), sum), d, y + i);
+    const auto sum =
+        join_eight<kOp>(load(d, p), load(d, p + pitch), load(d, p + 2 * pitch),
+                        load(d, p + 3 * pitch), load(d, p + 4 * pitch), load(d, p + 5 * pitch),
+                        load(d, p + 6 * pitch), load(d, p + 7 * pitch));
+    store(kFirst ? sum : join<kOp>(load(d, y + i), sum), d, y + i);
   }
   if (i == n) return;
   const auto rest = static_cast<size_t>(n - i);
-  auto row = [&](int64_t r) HWY_ATTR { return load_partial(d, x + i + r * pitch, rest); };
+  auto row = [&](int64_t r) HWY_ATTR { return load(d, x + i + r * pitch, rest); };
   const auto sum = join_eight<kOp>(row(0), row(1), row(2), row(3), row(4), row(5), row(6), row(7));
-  store_partial(kFirst ? sum : join<kOp>(load_partial(d, y + i, rest), sum), d, y + i, rest);
+  store(kFirst ? sum : join<kOp>(load(d, y + i, rest), sum), d, y + i, rest);
 }
 
 template <Reduction kOp, typename T>
-void reduce_columns(const T* x, int64_t pitch, int64_t rows, int64_t columns, T* y) {
+void reduce_columns(const T* x, int64_t pitch, int64_t rows, int64_t columns, Compute<T>* y) {
   int64_t row = 0;
   if (rows >= 8) {
     join_eight_rows<kOp, true>(x, pitch, columns, y);
     for (row = 8; row + 8 <= rows; row += 8)
       join_eight_rows<kOp, false>(x + row * pitch, pitch, columns, y);
   } else {
-    std::copy_n(x, columns, y);
+    map_unary(x, y, columns, [](auto v) HWY_ATTR { return v; });
     row = 1;
   }
   for (; row < rows; ++row) join_range<kOp>(x + row * pitch, y, columns);
@@ -166,7 +178,7 @@ void reduce_columns(const T* x, int64_t pitch, int64_t rows, int64_t columns, T*
 
 template <typename T>
 void divide_range(T* y, int64_t n, double divisor) {
-  const hn::ScalableTag<T> d;
+  const hn::ScalableTag<Compute<T>> d;
   using V = hn::Vec<decltype(d)>;
   const V by = hn::Set(d, static_cast<T>(divisor));
   map_unary(y, y, n, [&](V v) HWY_ATTR { return hn::Div(v, by); });
@@ -174,13 +186,12 @@ void divide_range(T* y, int64_t n, double divisor) {
 
 template <typename T>
 int64_t argmax_row(const T* x, int64_t n) {
-  const hn::ScalableTag<T> d;
+  const hn::ScalableTag<Compute<T>> d;
   const int64_t lanes = static_cast<int64_t>(hn::Lanes(d));
-  const auto largest = hn::Set(d, static_cast<T>(reduce_row<Reduction::Max>(x, n)));
+  const auto largest = hn::Set(d, static_cast<Compute<T>>(reduce_row<Reduction::Max>(x, n)));
   for (int64_t i = 0; i < n; i += lanes) {
     const auto count = static_cast<size_t>(std::min(lanes, n - i));
-    const auto v =
-        count == static_cast<size_t>(lanes) ? hn::LoadU(d, x + i) : load_partial(d, x + i, count);
+    const auto v = count == static_cast<size_t>(lanes) ? load(d, x + i) : load(d, x + i, count);
     // With a NaN among the numbers `largest` is one, and equals nothing.
     const auto hit = hn::And(hn::Or(hn::Eq(v, largest), hn::IsNaN(v)), hn::FirstN(d, count));
     const auto lane = hn::FindFirstTrue(d, hit);
@@ -191,14 +202,16 @@ int64_t argmax_row(const T* x, int64_t n) {
 
 template <Reduction kOp, typename T>
 constexpr ReduceRanges<T> ranges_of() {
-  return {&reduce_row<kOp, T>, &reduce_columns<kOp, T>, &join_range<kOp, T>, &divide_range<T>,
-          &argmax_row<T>};
+  return {&reduce_row<kOp, T>, &reduce_columns<kOp, T>, &join_range<kOp, Compute<T>>,
+          &divide_range<Compute<T>>, &argmax_row<T>};
 }
 
 const ReduceTable* reduce_table(Reduction op) {
   static constexpr ReduceTable kTables[] = {
-      {ranges_of<Reduction::Sum, float>(), ranges_of<Reduction::Sum, double>()},
-      {ranges_of<Reduction::Max, float>(), ranges_of<Reduction::Max, double>()}};
+      {ranges_of<Reduction::Sum, float>(), ranges_of<Reduction::Sum, double>(),
+       ranges_of<Reduction::Sum, BFloat16>()},
+      {ranges_of<Reduction::Max, float>(), ranges_of<Reduction::Max, double>(),
+       ranges_of<Reduction::Max, BFloat16>()}};
   return &kTables[static_cast<size_t>(op)];
 }
 
@@ -223,6 +236,7 @@ int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
 template <typename T>
 struct Step {
+  using Sum = Compute<T>;
   Reduction op;
   ExecContext& context;
   const ReduceRanges<T>& ranges;
@@ -234,13 +248,13 @@ struct Step {
   }
 
   // inner == 1: each output is the reduction of a row.
-  void run_rows(const T* x, T* y, double divisor) const {
+  void run_rows(const T* x, Sum* y, double divisor) const {
     const int64_t blocks = ceil_div(length, kRowBlock);
     if (blocks == 1) {
       context.parallel_for(
           outer, elementwise_grain(outer, length), [&](int64_t begin, int64_t end) {
             for (int64_t row = begin; row < end; ++row)
-              y[row] = static_cast<T>(ranges.row(x + row * length, length) / divisor);
+              y[row] = static_cast<Sum>(ranges.row(x + row * length, length) / divisor);
           });
       return;
     }
@@ -255,16 +269,16 @@ struct Step {
       double* part = partial.data() + row * blocks;
       for (int64_t gap = 1; gap < blocks; gap *= 2)
         for (int64_t i = 0; i + gap < blocks; i += 2 * gap) part[i] = join(part[i], part[i + gap]);
-      y[row] = static_cast<T>(part[0] / divisor);
+      y[row] = static_cast<Sum>(part[0] / divisor);
     }
   }
 
   // inner > 1: the rows of [length, inner] are reduced into one, for each outer index.
-  void run_columns(const T* x, T* y, double divisor) const {
+  void run_columns(const T* x, Sum* y, double divisor) const {
     const int64_t blocks = ceil_div(length, kBlockRows);
     const int64_t chunks = ceil_div(inner, kBlockColumns);
-    const Workspace<T> partial(context, blocks == 1 ? 0 : outer * blocks * inner);
-    T* parts = blocks == 1 ? y : partial.data();
+    const Workspace<Sum> partial(context, blocks == 1 ? 0 : outer * blocks * inner);
+    Sum* parts = blocks == 1 ? y : partial.data();
     const int64_t tasks = outer * blocks * chunks;
     const int64_t task_elements = std::min(length, kBlockRows) * std::min(inner, kBlockColumns);
     context.parallel_for(
@@ -287,14 +301,14 @@ struct Step {
         });
   }
 
-  void join_blocks(T* parts, T* y, int64_t blocks, int64_t index, int64_t column,
+  void join_blocks(Sum* parts, Sum* y, int64_t blocks, int64_t index, int64_t column,
                    double divisor) const {
     const int64_t n = std::min(kBlockColumns, inner - column);
-    T* part = parts + index * blocks * inner + column;
+    Sum* part = parts + index * blocks * inner + column;
     for (int64_t gap = 1; gap < blocks; gap *= 2)
       for (int64_t i = 0; i + gap < blocks; i += 2 * gap)
         ranges.join(part + (i + gap) * inner, part + i * inner, n);
-    T* result = y + index * inner + column;
+    Sum* result = y + index * inner + column;
     if (result != part) std::copy_n(part, n, result);
     if (divisor != 1.0) ranges.divide(result, n, divisor);
   }
@@ -321,13 +335,15 @@ struct Groups {
   int num_reduced() const { return static_cast<int>(std::count(reduced, reduced + count, true)); }
 };
 
+// y, of `size` elements, in the type that sums are made in.
 template <typename T>
-void reduce_groups(Reduction op, ExecContext& context, const ReduceRanges<T>& ranges, const T* x,
-                   Groups groups, double divisor, T* y, int64_t size) {
+void reduce_groups(Reduction op, ExecContext& context, const ReduceTable& table, const T* x,
+                   Groups groups, double divisor, Compute<T>* y, int64_t size) {
+  using Sum = Compute<T>;
   const int last = groups.num_reduced();
   if (last == 0) {
-    std::copy_n(x, size, y);
-    if (divisor != 1.0) ranges.divide(y, size, divisor);
+    std::transform(x, x + size, y, widen<T>);
+    if (divisor != 1.0) table.of<Sum>().divide(y, size, divisor);
     return;
   }
   int group = groups.count - 1;
@@ -335,9 +351,9 @@ void reduce_groups(Reduction op, ExecContext& context, const ReduceRanges<T>& ra
   int64_t outer = 1, inner = 1;
   for (int i = 0; i < group; ++i) outer *= groups.sizes[i];
   for (int i = group + 1; i < groups.count; ++i) inner *= groups.sizes[i];
-  const Step<T> step{op, context, ranges, outer, groups.sizes[group], inner};
-  const Workspace<T> between(context, last == 1 ? 0 : outer * inner);
-  T* result = last == 1 ? y : between.data();
+  const Step<T> step{op, context, table.of<T>(), outer, groups.sizes[group], inner};
+  const Workspace<Sum> between(context, last == 1 ? 0 : outer * inner);
+  Sum* result = last == 1 ? y : between.data();
   const double by = last == 1 ? divisor : 1.0;
   if (inner == 1) {
     step.run_rows(x, result, by);
@@ -347,7 +363,7 @@ void reduce_groups(Reduction op, ExecContext& context, const ReduceRanges<T>& ra
   if (last == 1) return;
   groups.sizes[group] = 1;
   groups.reduced[group] = false;
-  reduce_groups(op, context, ranges, static_cast<const T*>(result), groups, divisor, y, size);
+  reduce_groups(op, context, table, static_cast<const Sum*>(result), groups, divisor, y, size);
 }
 
 }  // namespace
@@ -356,13 +372,15 @@ void run_reduce(Reduction op, ExecContext& context, const Tensor& x, int64_t dim
                 const Tensor& y) {
   const ReduceTable& table = *HWY_DYNAMIC_DISPATCH(reduce_table)(op);
   const Groups groups(x.shape(), dims);
-  if (x.dtype() == DType::F32) {
-    reduce_groups(op, context, table.f32, static_cast<const float*>(x.data<float>()), groups,
-                  divisor, y.data<float>(), y.numel());
-  } else {
-    reduce_groups(op, context, table.f64, static_cast<const double*>(x.data<double>()), groups,
-                  divisor, y.data<double>(), y.numel());
-  }
+  const int64_t size = y.numel();
+  visit_float(x.dtype(), "reduce", [&]<typename T>() {
+    const T* const px = x.data<T>();
+    if (y.dtype() == DTypeOf<Compute<T>>::value)
+      return reduce_groups(op, context, table, px, groups, divisor, y.data<Compute<T>>(), size);
+    const Workspace<Compute<T>> sums(context, size);
+    reduce_groups(op, context, table, px, groups, divisor, sums.data(), size);
+    std::transform(sums.data(), sums.data() + size, y.data<T>(), narrow<T>);
+  });
 }
 
 void run_argmax(ExecContext& context, const Tensor& x, int64_t rows, int64_t width,
@@ -374,11 +392,8 @@ void run_argmax(ExecContext& context, const Tensor& x, int64_t rows, int64_t wid
       for (int64_t row = begin; row < end; ++row) indices[row] = find(values + row * width, width);
     });
   };
-  if (x.dtype() == DType::F32) {
-    find_all(x.data<float>(), table.f32.argmax);
-  } else {
-    find_all(x.data<double>(), table.f64.argmax);
-  }
+  visit_float(x.dtype(), "argmax",
+              [&]<typename T>() { find_all(x.data<T>(), table.of<T>().argmax); });
 }
 
 }  // namespace obelisk::ops

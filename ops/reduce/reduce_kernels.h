@@ -7,7 +7,8 @@ namespace obelisk::ops {
 
 enum class Reduction : uint8_t { Sum, Max };
 
-// y = x reduced over the dims of the mask, divided by `divisor`. x is contiguous and not empty.
+// y = x reduced over the dims of the mask, divided by `divisor`. x is contiguous and not empty; y
+// has its dtype, or f32 for a bf16 x.
 void run_reduce(Reduction op, ExecContext& context, const Tensor& x, int64_t dims, double divisor,
                 const Tensor& y);
 

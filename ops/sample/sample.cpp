@@ -15,7 +15,7 @@ namespace {
 constexpr const char* kNames[] = {"logits", "rng_state"};
 
 void infer_sample(const InferArgs& args) {
-  args.require_same_float({0});
+  args.require_same_f32_f64({0});
   const auto& [temperature, top_k, stream] = args.attrs.as<SampleAttrs>();
   const DimShape& shape = args.shape(0);
   args.require(temperature >= 0.0 && std::isfinite(temperature),

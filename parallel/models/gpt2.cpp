@@ -128,7 +128,8 @@ Tensor Gpt2::next_logits(const Tensor& ids_BT) const {
   const Dim t = ids_BT.dims()[1];
   const Tensor last_BD = ops::reshape(ops::contiguous(ops::slice(x_BTD, 1, t - 1, t)),
                                       {ids_BT.dims()[0], config_.width});
-  return ops::linear(last_BD, head(), Tensor());
+  const Tensor logits_BV = ops::linear(last_BD, head(), Tensor());
+  return ops::cast(logits_BV, sum_dtype(logits_BV.dtype()));
 }
 
 double Gpt2::count_parameters(const Gpt2Config& config) {

@@ -42,7 +42,7 @@ class Gpt2 : public Module {
   // training.
   Tensor loss_sum(const Tensor& ids_BT, const Tensor& targets_BT, const Tensor& random) const;
 
-  // Logits of the last position, [B, V].
+  // Logits of the last position, [B, V]; f32 from bf16 parameters.
   Tensor next_logits(const Tensor& ids_BT) const;
 
   void set_recompute(Recompute recompute) { recompute_ = recompute; }

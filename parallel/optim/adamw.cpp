@@ -11,8 +11,8 @@ namespace obelisk::parallel {
 AdamW::AdamW(const FlatParameters& parameters, const AdamWOptions& options)
     : parameters_(parameters),
       options_(options),
-      m_(zeros(parameters.values().shape(), parameters.values().dtype())),
-      v_(zeros(parameters.values().shape(), parameters.values().dtype())),
+      m_(zeros(parameters.masters().shape(), parameters.masters().dtype())),
+      v_(zeros(parameters.masters().shape(), parameters.masters().dtype())),
       rates_(zeros({2}, DType::F64)) {}
 
 double AdamW::gradient_norm() {
@@ -36,12 +36,14 @@ void AdamW::step(double learning_rate) {
 void AdamW::update(int64_t begin, int64_t end, double weight_decay, const Tensor& clip) const {
   if (begin == end) return;
   auto part = [&](const Tensor& flat) { return flat.alias({end - begin}, {1}, begin); };
-  ops::adamw(part(parameters_.values()), part(m_), part(v_), part(parameters_.gradients()), clip,
+  const bool rounds = parameters_.values().dtype() == DType::BF16;
+  ops::adamw(part(parameters_.masters()), part(m_), part(v_), part(parameters_.gradients()), clip,
              rates_,
              {.beta1 = options_.beta1,
               .beta2 = options_.beta2,
               .epsilon = options_.epsilon,
-              .weight_decay = weight_decay});
+              .weight_decay = weight_decay},
+             rounds ? part(parameters_.values()) : Tensor());
 }
 
 double learning_rate(const Schedule& schedule, int64_t step) {

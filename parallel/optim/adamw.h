@@ -21,7 +21,8 @@ class AdamW {
 
   // L2 norm of the flat gradient, all parameters together. NaN or Inf when a gradient is.
   double gradient_norm();
-  // One update with the gradients clipped by the norm that gradient_norm() found last.
+  // One update of the masters, and of bf16 values with them, with the gradients clipped by the norm
+  // that gradient_norm() found last.
   void step(double learning_rate);
   int64_t steps_done() const { return steps_done_; }
 

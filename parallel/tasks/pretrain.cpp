@@ -136,7 +136,7 @@ double PretrainTask::run_micro_batch(int64_t index, int64_t first, int64_t count
   // The mean over all tokens of all ranks, whatever the micro-batches: sums are scaled by the
   // global count.
   const auto tokens = static_cast<double>(options_.sequences * options_.sequence_length);
-  ops::backward(ops::multiply(loss, full({}, options_.dtype, 1.0 / tokens)));
+  ops::backward(ops::multiply(loss, full({}, loss.dtype(), 1.0 / tokens)));
   return to_double(loss);
 }
 

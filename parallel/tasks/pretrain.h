@@ -21,11 +21,12 @@ struct SampleOptions {
 
 struct PretrainOptions {
   uint64_t seed = 1234;
-  DType dtype = DType::F32;  // of weights, activations and gradients: F32 or F64
-  int64_t sequences = 0;     // of an optimizer step, over all ranks
+  // Of weights and activations: F32, BF16 or F64. See FlatParameters for bf16.
+  DType dtype = DType::F32;
+  int64_t sequences = 0;  // of an optimizer step, over all ranks
   int64_t sequence_length = 0;
   int64_t micro_batch_size = 0;  // sequences of one forward on a rank; 0: all of its share
-  Recompute recompute = Recompute::None;
+  Recompute recompute = Recompute::Selective;
   int64_t validation_sequences = 0;  // windows of a validation; 0: the whole split
   AdamWOptions optimizer;
   Schedule schedule;

@@ -8,6 +8,17 @@ namespace obelisk {
 
 namespace {
 
+DType build_dtype(recipe::Train::Precision precision) {
+  switch (precision) {
+    case recipe::Train::F32:
+      return DType::F32;
+    case recipe::Train::BF16:
+      return DType::BF16;
+    default:
+      return DType::F64;
+  }
+}
+
 parallel::Recompute build_recompute(recipe::Train::Recompute recompute) {
   switch (recompute) {
     case recipe::Train::NONE:
@@ -48,7 +59,7 @@ parallel::PretrainOptions build_pretrain_options(const recipe::Recipe& recipe) {
   const recipe::Train& train = recipe.train();
   parallel::PretrainOptions options;
   options.seed = static_cast<uint64_t>(recipe.seed());
-  options.dtype = train.precision() == recipe::Train::F64 ? DType::F64 : DType::F32;
+  options.dtype = build_dtype(train.precision());
   options.recompute = build_recompute(train.recompute());
   options.sequences = recipe.batch().sequences();
   options.sequence_length = recipe.batch().sequence_length();

@@ -103,6 +103,7 @@ void expect_quiet(DType dtype, int64_t micro_batch_size, double dropout,
 
 TEST(NoAllocation, InF32) { expect_quiet(DType::F32, 0, 0.0); }
 TEST(NoAllocation, InF64) { expect_quiet(DType::F64, 0, 0.0); }
+TEST(NoAllocation, InBf16) { expect_quiet(DType::BF16, 2, 0.1); }
 TEST(NoAllocation, WithMicroBatchesAndDropout) { expect_quiet(DType::F32, 2, 0.1); }
 TEST(NoAllocation, WithRecompute) {
   expect_quiet(DType::F32, 2, 0.1, Recompute::Selective);

@@ -1,15 +1,16 @@
-// Every op under Google Benchmark, in f32, as a share of what the machine can do:
+// Every op under Google Benchmark, as a share of what the machine can do:
 //
-//   op_bench [--threads=N] [--stream_mib=256] [--benchmark_filter=REGEX] [--benchmark_out=FILE ...]
+//   op_bench [--threads=N] [--bf16=1] [--stream_mib=256] [--benchmark_filter=REGEX]
+//   [--benchmark_out=FILE ...]
 //
 // Benchmarks are called model/<op>/<size> (tests/bench/sizes.h) and case/<op>/<case>
 // (tests/ops/*_cases.h). OpDef::cost gives each its operations and bytes; counters:
 //
 //   flops, bytes   a second
 //   share          of the least time that the peaks of this run allow: the larger of
-//                  operations / FMA rate and bytes / memory rate (read for ops that write next to
-//                  nothing, AdamW's stream for adamw, copy for all others), over the measured time.
-//                  Above 1 where operands stay in the caches.
+//                  operations / rate of products and bytes / memory rate (read for ops that write
+//                  next to nothing, AdamW's stream for adamw, copy for all others), over the
+//                  measured time. Above 1 where operands stay in the caches.
 #include <benchmark/benchmark.h>
 #include <fmt/core.h>
 
@@ -35,26 +36,30 @@ Cost cost_of(const OpDef& op, const OpCase& op_case, const TensorList& inputs) {
   return op.cost(specs, outputs, op_case.attrs);
 }
 
-double least_seconds(const OpDef& op, const Cost& cost, const Peaks& peaks) {
+double least_seconds(const OpDef& op, const Cost& cost, DType dtype, const Peaks& peaks) {
   double memory = peaks.copy_bytes;
   if (cost.bytes_written < 0.01 * cost.bytes_read) memory = peaks.read_bytes;
   if (std::strcmp(op.name, "adamw") == 0) memory = peaks.adamw_bytes;
-  return std::max(cost.flops / peaks.fma_flops, (cost.bytes_read + cost.bytes_written) / memory);
+  const double flops = dtype == DType::BF16 ? peaks.bf16_flops : peaks.fma_flops;
+  return std::max(cost.flops / flops, (cost.bytes_read + cost.bytes_written) / memory);
 }
 
 // The operands of the benchmark at work: it is entered several times, and filling them is slow.
 class Operands {
  public:
+  explicit Operands(DType dtype) : dtype_(dtype) {}
+  DType dtype() const { return dtype_; }
   const TensorList& of(const OpCase& op_case) {
     if (&op_case != of_) {
       inputs_.reset();  // before the next are taken
-      inputs_ = std::unique_ptr<TensorList>(new TensorList(make_inputs(op_case, DType::F32)));
+      inputs_ = std::unique_ptr<TensorList>(new TensorList(make_inputs(op_case, dtype_)));
       of_ = &op_case;
     }
     return *inputs_;
   }
 
  private:
+  const DType dtype_;
   const OpCase* of_ = nullptr;
   std::unique_ptr<TensorList> inputs_;
 };
@@ -69,12 +74,14 @@ void run_case(benchmark::State& state, const OpDef& op, const OpCase& op_case, O
   const auto rate = benchmark::Counter::kIsIterationInvariantRate;
   state.counters["flops"] = benchmark::Counter(cost.flops, rate);
   state.counters["bytes"] = benchmark::Counter(cost.bytes_read + cost.bytes_written, rate);
-  state.counters["share"] = benchmark::Counter(least_seconds(op, cost, peaks), rate);
+  state.counters["share"] =
+      benchmark::Counter(least_seconds(op, cost, operands.dtype(), peaks), rate);
 }
 
 void add_benchmarks(const char* group, const std::vector<OpCases>& list, Operands& operands,
                     const Peaks& peaks) {
-  for (const OpCases& cases : list)
+  for (const OpCases& cases : list) {
+    if (operands.dtype() == DType::BF16 && cases.bf16 == Bf16::None) continue;
     for (const OpCase& op_case : cases.cases)
       benchmark::RegisterBenchmark(
           fmt::format("{}/{}/{}", group, cases.op->name, op_case.name).c_str(),
@@ -83,6 +90,7 @@ void add_benchmarks(const char* group, const std::vector<OpCases>& list, Operand
           })
           ->UseRealTime()
           ->Unit(benchmark::kMicrosecond);
+  }
 }
 
 // Takes --name=N out of the arguments.
@@ -101,16 +109,19 @@ int64_t take_option(int& argc, char** argv, std::string_view name, int64_t other
 int run(int argc, char** argv) {
   const auto threads = static_cast<int>(take_option(argc, argv, "--threads", machine_info().cores));
   const int64_t stream_mib = take_option(argc, argv, "--stream_mib", 256);
+  const DType dtype = take_option(argc, argv, "--bf16", 0) != 0 ? DType::BF16 : DType::F32;
   benchmark::Initialize(&argc, argv);
   if (benchmark::ReportUnrecognizedArguments(argc, argv)) return 2;
   ExecContext context({.num_threads = threads});
   const ExecScope scope(context);
   const Peaks peaks = measure_peaks(context, stream_mib);
-  const std::vector<OpCases> sizes = model_sizes();
-  Operands operands;
+  const std::vector<OpCases> sizes = model_sizes(dtype);
+  Operands operands(dtype);
   add_benchmarks("model", sizes, operands, peaks);
   add_benchmarks("case", all_op_cases(), operands, peaks);
   benchmark::AddCustomContext("threads", std::to_string(threads));
+  benchmark::AddCustomContext("dtype", std::string(to_string(dtype)));
+  benchmark::AddCustomContext("bf16_gflops", fmt::format("{:.1f}", peaks.bf16_flops / 1e9));
   benchmark::AddCustomContext("fma_gflops", fmt::format("{:.1f}", peaks.fma_flops / 1e9));
   benchmark::AddCustomContext("read_gbs", fmt::format("{:.2f}", peaks.read_bytes / 1e9));
   benchmark::AddCustomContext("copy_gbs", fmt::format("{:.2f}", peaks.copy_bytes / 1e9));

@@ -33,6 +33,7 @@ Peaks measure_peaks(const ExecContext& context, int64_t stream_mib) {
   float *pg = g.data<float>(), *pm = m.data<float>(), *pv = v.data<float>(), *pw = w.data<float>();
   Peaks peaks;
   peaks.fma_flops = ops::measure_multiply_add_rate(context, 0.5);
+  peaks.bf16_flops = std::max(peaks.fma_flops, ops::measure_bf16_dot_rate(context, 0.5));
   peaks.copy_bytes =
       stream_rate(context, n, 2, [&](int64_t i, int64_t count) { copy(pg + i, pm + i, count); });
   peaks.adamw_bytes = stream_rate(context, n, 7, [&](int64_t i, int64_t count) {

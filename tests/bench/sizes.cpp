@@ -47,7 +47,7 @@ void add_products(std::vector<OpCases>& all, const Model& model) {
     forward.cases.push_back(
         {.name = prefix + "_dx", .inputs = {dy, w, absent()}, .attrs = ops::MatmulAttrs{}});
     accumulate.cases.push_back({.name = prefix + "_dw",
-                                .inputs = {normal({out, in}), dy, x},
+                                .inputs = {as_sum(normal({out, in})), dy, x},
                                 .attrs = ops::MatmulAttrs{.transpose_a = true}});
   }
   all.push_back(std::move(forward));
@@ -58,7 +58,7 @@ void add_attention(std::vector<OpCases>& all, const std::string& name, int64_t b
                    int64_t length, int64_t heads, int64_t width) {
   const Operand x = normal({batch, length, heads, width});
   // Near the true size of lse; the formula does not ask for more.
-  const Operand lse = normal({batch, heads, length}, 0.1, 6.0);
+  const Operand lse = as_sum(normal({batch, heads, length}, 0.1, 6.0));
   const ops::AttentionAttrs causal{.causal = true};
   all.push_back({&ops::kAttention, {{.name = name, .inputs = {x, x, x}, .attrs = causal}}});
   all.push_back({&ops::kAttentionBackward,
@@ -69,7 +69,8 @@ void add_rowwise(std::vector<OpCases>& all, const Model& model) {
   const Shape rows{model.tokens(), model.width};
   const Operand x = normal(rows), w = normal({model.width}, 0.1, 1.0);
   const Operand b = model.bias ? normal({model.width}) : absent();
-  const Operand mean = normal({model.tokens()}, 0.01), rstd = positive({model.tokens()});
+  const Operand mean = as_sum(normal({model.tokens()}, 0.01));
+  const Operand rstd = as_sum(positive({model.tokens()}));
   const Operand wide = normal({model.tokens(), 4 * model.width});
   all.push_back({&ops::kLayerNorm,
                  {{.name = model.name, .inputs = {x, w, b}, .attrs = ops::LayerNormAttrs{}}}});
@@ -99,20 +100,21 @@ void add_head(std::vector<OpCases>& all, const Model& model) {
                    .attrs = ops::LinearCrossEntropyAttrs{.with_gradient = true}}}});
 }
 
-void add_optimizer(std::vector<OpCases>& all) {
+void add_optimizer(std::vector<OpCases>& all, DType dtype) {
   constexpr int64_t kParameters = 1 << 24;
-  const Operand small = normal({kParameters}, 0.01);
+  const Operand small = as_sum(normal({kParameters}, 0.01));
+  const Operand copy = dtype == DType::BF16 ? in_bf16(normal({kParameters})) : absent();
   all.push_back({&ops::kSquaredNorm, {{.name = "16M", .inputs = {small}}}});
   all.push_back({&ops::kAdamW,
                  {{.name = "16M",
-                   .inputs = {small, small, positive({kParameters}, 0.01), small,
-                              doubles({}, {0.5}), doubles({2}, {1e-4, 100})},
+                   .inputs = {small, small, as_sum(positive({kParameters}, 0.01)), small,
+                              doubles({}, {0.5}), doubles({2}, {1e-4, 100}), copy},
                    .attrs = ops::AdamWAttrs{.weight_decay = 0.1}}}});
 }
 
 }  // namespace
 
-std::vector<OpCases> model_sizes() {
+std::vector<OpCases> model_sizes(DType dtype) {
   std::vector<OpCases> all;
   for (const Model& model : kModels) {
     add_products(all, model);
@@ -122,7 +124,7 @@ std::vector<OpCases> model_sizes() {
     add_head(all, model);
   }
   add_attention(all, "T1024", 1, 1024, 12, 64);
-  add_optimizer(all);
+  add_optimizer(all, dtype);
   return all;
 }
 

@@ -1,10 +1,12 @@
 // A training step under a stopwatch, driven line by line so that a script can alternate it with
 // another program:
 //
-//   bench_step LAYERS HEADS WIDTH VOCABULARY CONTEXT BIAS(0|1) GELU(erf|tanh) B T PRECISION THREADS
+//   bench_step LAYERS HEADS WIDTH VOCABULARY CONTEXT BIAS(0|1) GELU(erf|tanh) B T PRECISION
+//       RECOMPUTE(none|selective|full) THREADS
 //
 //   run N   N steps; answers with one JSON line: seconds, loss of the last, phases
-//   quit    answers with parameters, flops a step and peak resident bytes, and ends
+//   quit    answers with parameters, flops a step, peak resident bytes and what of them is tensors,
+//           and ends
 //
 // The batches are random tokens, the same each step: the time of a step does not depend on them.
 #include <fmt/core.h>
@@ -41,11 +43,18 @@ Arguments parse(char** argv) {
   a.options.sequences = number(8);
   a.options.sequence_length = number(9);
   const std::string precision = argv[10];
-  OBELISK_CHECK(precision == "f32" || precision == "f64", ValueError,
-                "bench_step: precision must be f32 or f64; got {}", precision);
-  a.options.dtype = precision == "f64" ? DType::F64 : DType::F32;
+  a.options.dtype = precision == "f64"    ? DType::F64
+                    : precision == "bf16" ? DType::BF16
+                                          : DType::F32;
+  OBELISK_CHECK(precision == to_string(a.options.dtype), ValueError,
+                "bench_step: precision must be f32, bf16 or f64; got {}", precision);
   a.options.schedule = {.kind = parallel::ScheduleKind::Constant, .peak_lr = 1e-4};
-  a.threads = static_cast<int>(number(11));
+  using parallel::Recompute;
+  const std::string recompute = argv[11];
+  a.options.recompute = recompute == "none"   ? Recompute::None
+                        : recompute == "full" ? Recompute::Full
+                                              : Recompute::Selective;
+  a.threads = static_cast<int>(number(12));
   return a;
 }
 
@@ -95,8 +104,12 @@ int run(char** argv) {
   const double flops =
       parallel::Gpt2::training_flops_per_token(a.model, a.options.sequence_length) *
       static_cast<double>(a.options.sequences * a.options.sequence_length);
-  fmt::print("{{\"parameters\":{:.0f},\"flops\":{:.0f},\"peak_bytes\":{}}}\n",
-             parallel::Gpt2::count_parameters(a.model), flops, peak_resident());
+  const AllocatorStats memory = context.allocator()->stats();
+  fmt::print(
+      "{{\"parameters\":{:.0f},\"flops\":{:.0f},\"peak_bytes\":{},\"tensor_peak_bytes\":{},"
+      "\"tensor_reserved_bytes\":{}}}\n",
+      parallel::Gpt2::count_parameters(a.model), flops, peak_resident(), memory.peak_bytes_in_use,
+      memory.bytes_reserved);
   return 0;
 }
 
@@ -104,10 +117,10 @@ int run(char** argv) {
 }  // namespace obelisk::bench
 
 int main(int argc, char** argv) {
-  if (argc != 12) {
+  if (argc != 13) {
     fmt::print(stderr,
                "bench_step: expects LAYERS HEADS WIDTH VOCABULARY CONTEXT BIAS GELU B T PRECISION "
-               "THREADS\n");
+               "RECOMPUTE THREADS\n");
     return 2;
   }
   try {

@@ -149,7 +149,7 @@ TEST(RecipeHelp, ShowsASectionOrAKey) {
             "  dropout                 number, in [0, 1), default 0\n"
             "                          probability that an activation is dropped while training\n");
   EXPECT_THAT(help("train.precision"),
-              StartsWith("  precision               f32 | f64, default f32\n"));
+              StartsWith("  precision               f32 | bf16 | f64, default f32\n"));
   EXPECT_THAT(help("model.width"),
               StartsWith("  width                   integer, at least 1, required\n"));
   EXPECT_THAT(help("data.path"), StartsWith("  path                    text, required\n"));

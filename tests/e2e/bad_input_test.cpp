@@ -142,8 +142,8 @@ TEST(BadData, PromptWithUnknownCharacter) {
 
 TEST(BadMachine, RunThatCannotFit) {
   expect_refused({"run.memory_limit_gib=0.001"},
-                 "trainer: memory: a rank needs at least 3.93 MiB (1.65 MiB for weights, gradients "
-                 "and moments, 2.14 MiB for activations, ");
+                 "trainer: memory: a rank needs at least 3.43 MiB (1.65 MiB for weights, gradients "
+                 "and moments, 1.64 MiB for activations, ");
   expect_refused({"run.memory_limit_gib=0.001"}, "rank 0: memory: a rank needs at least ", 2);
   expect_refused({"model.num_layers=2000000000"}, "lower model.num_layers, model.width");
   expect_refused({"model.width=100000000"}, "lower model.num_layers, model.width");

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "tests/parallel/tiny_task.h"
+#include "tests/support/bf16_bound.h"
 #include "tests/support/half.h"
 
 namespace obelisk::parallel {
@@ -28,18 +29,21 @@ class CharGpt : public ::testing::Test {
 
   void load_weights(const FlatParameters& parameters) const {
     const std::string bytes = read_binary("tests/golden/char_gpt_weights.bin");
-    for (const Parameter* parameter : parameters.parameters()) {
+    for (size_t k = 0; k < parameters.parameters().size(); ++k) {
+      const Parameter* parameter = parameters.parameters()[k];
       const nlohmann::json& entry = tensor_entry(golden_name(parameter->path()));
       ASSERT_EQ(entry.at("shape").get<std::vector<int64_t>>(),
                 std::vector<int64_t>(parameter->shape().begin(), parameter->shape().end()))
           << parameter->path();
       const auto offset = entry.at("offset_bytes").get<size_t>();
+      const Tensor master = parameters.master(k);
       for (int64_t i = 0; i < parameter->numel(); ++i) {
         uint16_t half;
         std::memcpy(&half, bytes.data() + offset + 2 * static_cast<size_t>(i), sizeof(half));
-        set(parameter->value(), i, half_to_double(half));
+        set(master, i, half_to_double(half));
       }
     }
+    parameters.round_masters();
   }
 
   const nlohmann::json& tensor_entry(const std::string& name) const {
@@ -105,6 +109,10 @@ TEST_F(CharGpt, LossesEqualPyTorchInF32) {
 }
 TEST_F(CharGpt, LossesEqualPyTorchInF64) {
   expect_golden_curve(DType::F64, "losses_f64", "gradient_norms_f64", 1e-10);
+}
+
+TEST_F(CharGpt, LossesFollowPyTorchInBf16) {
+  expect_golden_curve(DType::BF16, "losses_f32", "gradient_norms_f32", bf16_loss_bound(4, 768));
 }
 
 }  // namespace

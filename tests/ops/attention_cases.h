@@ -80,7 +80,7 @@ inline OpCases attention_backward_cases() {
     cases.cases.push_back(
         {.name = shape.name,
          .inputs = {shape.query(), shape.key(), shape.key(), shape.query(),
-                    normal({shape.batch, shape.heads, shape.queries}, 0.1, 0.5 + log_keys),
+                    as_sum(normal({shape.batch, shape.heads, shape.queries}, 0.1, 0.5 + log_keys)),
                     shape.query()},
          .attrs = shape.attrs,
          .reduction_length = shape.reduction_length(),

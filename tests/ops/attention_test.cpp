@@ -262,7 +262,7 @@ TEST_F(AttentionTest, Errors) {
       ops::attention(zeros({1, 1, 1, 1}, DType::I64), zeros({1, 1, 1, 1}, DType::I64),
                      zeros({1, 1, 1, 1}, DType::I64), AttentionAttrs{}),
       ShapeError,
-      "attention: dtypes must be f32 or f64; got q i64 [1, 1, 1, 1], k i64 [1, 1, 1, 1], v "
+      "attention: dtypes must be f32, bf16 or f64; got q i64 [1, 1, 1, 1], k i64 [1, 1, 1, 1], v "
       "i64 [1, 1, 1, 1], {causal=false, scale=0}");
 }
 

@@ -41,14 +41,15 @@ inline OpCases cross_entropy_backward_cases() {
   OpCases cases{&ops::kCrossEntropyBackward, {}};
   for (const auto& [rows, vocabulary] :
        {std::pair<int64_t, int64_t>{0, 5}, {1, 1}, {3, 8}, {9, 65}, {300, 130}})
-    cases.cases.push_back({.name = fmt::format("n{}_v{}", rows, vocabulary),
-                           .inputs = {normal({rows, vocabulary}), targets(rows, vocabulary),
-                                      positive({rows}, 4), positive({rows}, 8), normal({})}});
+    cases.cases.push_back(
+        {.name = fmt::format("n{}_v{}", rows, vocabulary),
+         .inputs = {normal({rows, vocabulary}), targets(rows, vocabulary),
+                    as_sum(positive({rows}, 4)), as_sum(positive({rows}, 8)), as_sum(normal({}))}});
   return cases;
 }
 
 inline OpCases linear_cross_entropy_cases() {
-  OpCases cases{&ops::kLinearCrossEntropy, {}};
+  OpCases cases{&ops::kLinearCrossEntropy, {}, Bf16::RoundedInside};
   auto add = [&](const std::string& name, int64_t rows, int64_t width, int64_t vocabulary,
                  bool with_gradient) {
     OpCase op_case{
@@ -71,7 +72,7 @@ inline OpCases linear_cross_entropy_cases() {
 }
 
 inline OpCases scaled_accumulate_cases() {
-  OpCases cases{&ops::kScaledAccumulate, {}};
+  OpCases cases{&ops::kScaledAccumulate, {}, Bf16::None};
   for (int64_t n : {0, 1, 3, 8, 29, 40000})
     cases.cases.push_back(
         {.name = "n" + std::to_string(n), .inputs = {normal({n}), normal({n}), normal({})}});

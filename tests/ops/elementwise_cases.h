@@ -70,6 +70,7 @@ inline std::vector<OpCase> in_place_cases(bool with_operand, const Attrs& attrs 
   std::vector<OpCase> cases;
   auto add = [&](const char* name, const Operand& destination, const Operand& x) {
     std::vector<Operand> inputs{destination};
+    inputs[0].is_sum = cases.size() % 2 == 1;  // one case with each kind of destination
     if (with_operand) inputs.push_back(x);
     cases.push_back({.name = name, .inputs = inputs, .attrs = attrs});
   };

@@ -154,7 +154,7 @@ TEST_F(Elementwise, Messages) {
   EXPECT_ERROR(ops::multiply(a, zeros({2, 3}, DType::F64)), ShapeError,
                "multiply: dtypes must be alike; got a f32 [2, 3], b f64 [2, 3]");
   EXPECT_ERROR(ops::exp(zeros({2}, DType::I64)), ShapeError,
-               "exp: dtypes must be f32 or f64; got x i64 [2]");
+               "exp: dtypes must be f32, bf16 or f64; got x i64 [2]");
   EXPECT_ERROR(ops::accumulate(a, zeros({3}, DType::F32)), ShapeError,
                "accumulate: destination and x must have the same shape; got destination f32 [2, "
                "3], x f32 [3]");
@@ -162,7 +162,7 @@ TEST_F(Elementwise, Messages) {
                "relu_backward: kept and dy must have the same shape; got kept f32 [2, 3], dy f32 "
                "[3]");
   EXPECT_ERROR(ops::fill(zeros({2}, DType::I64), 1), ShapeError,
-               "fill: dtypes must be f32 or f64; got destination i64 [2], {value=1}");
+               "fill: dtypes must be f32, bf16 or f64; got destination i64 [2], {value=1}");
 }
 
 // Shape rules run on symbols: what is proven equal broadcasts, what is not is refused.

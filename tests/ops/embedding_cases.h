@@ -14,9 +14,10 @@ inline std::vector<OpCases> embedding_cases() {
   auto accumulate = [](const char* name, const Shape& shape, int64_t vocabulary, int64_t width) {
     Shape rows = shape;
     rows.push_back(width);
-    return OpCase{.name = name,
-                  .inputs = {normal({vocabulary, width}), ids(shape, vocabulary), normal(rows)},
-                  .reduction_length = num_elements(shape)};
+    return OpCase{
+        .name = name,
+        .inputs = {as_sum(normal({vocabulary, width})), ids(shape, vocabulary), normal(rows)},
+        .reduction_length = num_elements(shape)};
   };
   auto every = [](auto make) {
     return std::vector<OpCase>{

@@ -117,7 +117,7 @@ TEST_F(GeluTest, SpecialValues) {
 
 TEST_F(GeluTest, Errors) {
   EXPECT_ERROR(ops::gelu(zeros({3}, DType::I64)), ShapeError,
-               "gelu: dtypes must be f32 or f64; got x i64 [3], {form=erf}");
+               "gelu: dtypes must be f32, bf16 or f64; got x i64 [3], {form=erf}");
   EXPECT_ERROR(apply(ops::kGeluBackward, {zeros({3}, DType::F32), zeros({4}, DType::F32)},
                      ops::GeluAttrs{GeluForm::Tanh}),
                ShapeError,

@@ -32,6 +32,7 @@ inline std::vector<LayerNormShape> layer_norm_shapes() {
       {"Width65", {3, 65}},
       {"Width200", {2, 200}},
       {"LargeMean", {6, 48}, true, 1e4},
+      {"SomeMean", {6, 48}, true, 16},
       {"EmptyRows", {0, 5}},
       {"EmptyWidth", {3, 0}},
       {"EmptyWidthNoBias", {2, 2, 0}, false},
@@ -54,7 +55,7 @@ inline OpCases layer_norm_cases() {
 }
 
 inline OpCases add_layer_norm_cases() {
-  OpCases cases{&ops::kAddLayerNorm, {}};
+  OpCases cases{&ops::kAddLayerNorm, {}, Bf16::RoundedInside};
   for (const LayerNormShape& shape : layer_norm_shapes())
     for (int output : {0, 1, -1}) {  // which of normed and sum is used; -1: both
       if (output >= 0 && shape.width() != 17) continue;
@@ -64,7 +65,8 @@ inline OpCases add_layer_norm_cases() {
                     .attrs = ops::LayerNormAttrs{1e-3},
                     .reduction_length = std::max(shape.width(), num_elements(shape.rows())),
                     .magnitude = std::max(1.0, shape.mean),
-                    .gradient_outputs = {0, 1}};
+                    .gradient_outputs = {0, 1},
+                    .in_bf16 = shape.mean < 1e4};
       if (output >= 0) {
         one.name += output == 0 ? "NormedOnly" : "SumOnly";
         one.gradient_outputs = {output};
@@ -82,7 +84,8 @@ inline OpCases layer_norm_backward_cases() {
           {.name = std::string(shape.name) + (with_dsum ? "Dsum" : ""),
            .inputs = {normal(shape.x), with_dsum ? normal(shape.x) : absent(),
                       normal(shape.x, 1.0, shape.mean), normal({shape.width()}, 0.5, 1.0),
-                      normal(shape.rows(), 0.1, shape.mean), positive(shape.rows())},
+                      as_sum(normal(shape.rows(), 0.1, shape.mean)),
+                      as_sum(positive(shape.rows()))},
            .attrs = ops::LayerNormBackwardAttrs{shape.bias},
            .reduction_length = std::max(shape.width(), num_elements(shape.rows())),
            .magnitude = std::max(4.0, shape.mean)});

@@ -172,6 +172,14 @@ TEST_F(LayerNormTest, BackwardErrors) {
                "layer_norm_backward: dy, dsum and x must have the same shape; got dy f32 [3, 2], "
                "dsum absent, x f32 [2, 3], w f32 [3], mean f32 [2], rstd f32 [2], "
                "{with_bias=false}");
+  const Tensor bf16 = zeros({2, 3}, DType::BF16), rows = zeros({2}, DType::BF16);
+  EXPECT_ERROR(
+      apply(ops::kLayerNormBackward, {bf16, Tensor(), bf16, zeros({3}, DType::BF16), rows, rows},
+            ops::LayerNormBackwardAttrs{false}),
+      ShapeError,
+      "layer_norm_backward: sums must be of the operands' dtype, or f32 where that is bf16; got dy "
+      "bf16 [2, 3], dsum absent, x bf16 [2, 3], w bf16 [3], mean bf16 [2], rstd bf16 [2], "
+      "{with_bias=false}");
   EXPECT_ERROR(run({2, 3}, {2}, {2}), ShapeError,
                "layer_norm_backward: w must be 1-D and as long as x's last dim; got dy f32 [2, 3], "
                "dsum absent, x f32 [2, 3], w f32 [2], mean f32 [2], rstd f32 [2], "

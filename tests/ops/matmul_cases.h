@@ -41,6 +41,9 @@ inline OpCases matmul_cases() {
                               {.transpose_b = true}, normal({257})));
   cases.push_back(matmul_case("several_threads_ta", normal({190, 70}), normal({190, 261}), 190,
                               {.transpose_a = true}));
+  // Sums of a bf16 result that wait for the next block of k, more than are kept at once.
+  cases.push_back(
+      matmul_case("many_rows_deep", normal({500, 258}), normal({258, 17}), 258, {}, normal({17})));
   cases.push_back(matmul_case("row_several_threads", normal({1, 300}), normal({1500, 300}), 300,
                               {.transpose_b = true}));
   cases.push_back(matmul_case("large_mean", normal({9, 70}, 1.0, 100.0),
@@ -92,6 +95,7 @@ inline OpCases matmul_accumulate_cases() {
   std::vector<OpCase> cases;
   auto add = [&](std::string name, Operand destination, Operand a, Operand b, int64_t k,
                  ops::MatmulAttrs attrs = {}) {
+    destination.is_sum = cases.size() % 2 == 1;  // one case with each kind of destination
     cases.push_back({.name = std::move(name),
                      .inputs = {std::move(destination), std::move(a), std::move(b)},
                      .attrs = attrs,

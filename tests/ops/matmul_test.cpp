@@ -24,6 +24,8 @@ Tensor random_tensor(const Shape& shape, DType dtype, uint64_t stream) {
   for (int64_t i = 0; i < x.numel(); ++i) {
     if (dtype == DType::F32)
       x.data<float>()[i] = random.normal(i);
+    else if (dtype == DType::BF16)
+      x.data<BFloat16>()[i] = bfloat16_from(random.normal(i));
     else
       x.data<double>()[i] = random.normal(i);
   }
@@ -76,6 +78,10 @@ TEST_F(MatmulTest, ErrorsNameTheRuleAndTheOperands) {
   EXPECT_ERROR(ops::matmul(a, zeros({3, 5}, DType::F64)), ShapeError,
                "matmul: dtypes must be alike; got a f32 [2, 3], b f64 [3, 5], bias absent, "
                "{transpose_a=false, transpose_b=false, sum_leading=false}");
+  EXPECT_ERROR(ops::matmul_accumulate(zeros({2, 5}, DType::F64), a, zeros({3, 5}, DType::F32)),
+               ShapeError,
+               "matmul_accumulate: dtypes must be alike; got destination f64 [2, 5], a f32 [2, 3], "
+               "b f32 [3, 5], {transpose_a=false, transpose_b=false, sum_leading=false}");
   EXPECT_ERROR(ops::matmul_accumulate(zeros({2, 4}, DType::F32), a, zeros({3, 5}, DType::F32)),
                ShapeError,
                "matmul_accumulate: destination must have the shape of the product; got destination "
@@ -95,7 +101,7 @@ constexpr Size kSizes[] = {{1, 768, 768},   {1, 3000, 1000}, {768, 1, 768},   {1
                            {128, 2000, 64}, {250, 250, 250}};
 
 TEST_F(MatmulTest, BitsDoNotDependOnTheNumberOfThreads) {
-  for (const DType dtype : {DType::F32, DType::F64})
+  for (const DType dtype : {DType::F32, DType::F64, DType::BF16})
     for (const Size& size : kSizes)
       for (const bool ta : {false, true})
         for (const bool tb : {false, true}) {

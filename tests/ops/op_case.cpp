@@ -53,8 +53,18 @@ Operand integers(Shape shape, std::vector<double> values_in) {
   return operand;
 }
 
+Operand in_bf16(Operand operand) {
+  operand.dtype = DType::BF16;
+  return operand;
+}
+
 Operand with_row_gap(Operand operand, int64_t gap) {
   operand.row_gap = gap;
+  return operand;
+}
+
+Operand as_sum(Operand operand) {
+  operand.is_sum = true;
   return operand;
 }
 

@@ -24,7 +24,8 @@ struct Operand {
   int64_t bound = 0;           // Ids: i64 in [0, bound)
   std::vector<double> values;  // Values: floats; integers when `dtype` says I64
   DType dtype = DType::F64;    // F64 stands for "the float type of the run"
-  bool always_f64 = false;     // f64 in f32 runs as well: statistics, rates
+  bool always_f64 = false;     // f64 in f32 runs as well: rates
+  bool is_sum = false;         // f32 in bf16 runs: statistics, gradients of weights
   // Rows of the last dim lie this many elements further apart than their length (strided_inputs
   // only).
   int64_t row_gap = 0;
@@ -38,6 +39,8 @@ Operand values(Shape shape, std::vector<double> values);
 Operand doubles(Shape shape, std::vector<double> values);  // f64 in every run
 Operand integers(Shape shape, std::vector<double> values);
 Operand with_row_gap(Operand operand, int64_t gap);
+Operand as_sum(Operand operand);
+Operand in_bf16(Operand operand);  // in every run
 
 struct OpCase {
   std::string name;  // CamelCase or snake_case, unique within the op
@@ -53,11 +56,21 @@ struct OpCase {
   std::vector<int> gradient_outputs = {};
   // Operands to differentiate; empty means all Normal and Positive ones.
   std::vector<int> gradient_inputs = {};
+  // False: a number rounded to bf16 on the way would drown the result.
+  bool in_bf16 = true;
+};
+
+// How an op takes bf16, which says how far its results may lie from those in f64.
+enum class Bf16 {
+  None,           // refuses it
+  RoundedOnce,    // computes in f32 and rounds the result
+  RoundedInside,  // rounds something on the way as well
 };
 
 struct OpCases {
   const OpDef* op;
   std::vector<OpCase> cases;
+  Bf16 bf16 = Bf16::RoundedOnce;
 };
 
 // Every op's cases, in the order of ops::all().

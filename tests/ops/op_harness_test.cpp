@@ -17,12 +17,13 @@ namespace {
 struct Instance {
   const OpDef* op;
   const OpCase* op_case;
+  Bf16 bf16;
 };
 
 std::vector<Instance> instances() {
   std::vector<Instance> list;
   for (const OpCases& cases : all_op_cases())
-    for (const OpCase& op_case : cases.cases) list.push_back({cases.op, &op_case});
+    for (const OpCase& op_case : cases.cases) list.push_back({cases.op, &op_case, cases.bf16});
   return list;
 }
 
@@ -47,12 +48,22 @@ double tolerance(const OpCase& op_case, double eps, double magnitude) {
          std::max(magnitude, op_case.magnitude);
 }
 
+// `rounding`: of an element once, relative; `inside`: of numbers as large as the largest one.
+struct Rounding {
+  double relative = 0, inside = 0;
+};
+
 void expect_close(const Values& actual, const Values& expected, const OpCase& op_case, double eps,
-                  const std::string& what) {
+                  const std::string& what, const Rounding& rounding = {}) {
   ASSERT_EQ(actual.shape, expected.shape) << what;
-  const double bound = is_float(actual.dtype) ? tolerance(op_case, eps, largest(expected)) : 0.0;
+  const double size = largest(expected);
+  const double floor =
+      is_float(actual.dtype)
+          ? tolerance(op_case, eps, size) + rounding.inside * std::max(size, op_case.magnitude)
+          : 0.0;
   for (size_t i = 0; i < expected.numbers.size(); ++i) {
     const double a = actual.numbers[i], e = expected.numbers[i];
+    const double bound = floor + rounding.relative * std::abs(e);
     if (std::isnan(e)) {
       ASSERT_TRUE(std::isnan(a)) << what << " element " << i;
     } else if (std::isinf(e)) {
@@ -85,8 +96,15 @@ class OpHarness : public ::testing::TestWithParam<Instance> {
   const OpDef& op() const { return *GetParam().op; }
   const OpCase& op_case() const { return *GetParam().op_case; }
   std::vector<DType> dtypes() const {
-    return has_float_operand(op_case()) ? std::vector{DType::F32, DType::F64}
-                                        : std::vector{DType::F64};
+    if (!has_float_operand(op_case())) return {DType::F64};
+    if (GetParam().bf16 == Bf16::None || !op_case().in_bf16) return {DType::F32, DType::F64};
+    return {DType::F32, DType::F64, DType::BF16};
+  }
+  // Of a result in `dtype` from operands in bf16.
+  Rounding rounding(DType dtype) const {
+    constexpr double kUnit = 0x1p-8;  // half the distance of neighbours, relative
+    return {dtype == DType::BF16 ? kUnit : 0.0,
+            GetParam().bf16 == Bf16::RoundedInside ? 4 * kUnit : 0.0};
   }
   bool differentiable() const {
     return op().backward != nullptr && !gradient_inputs(op_case()).empty();
@@ -103,11 +121,28 @@ TEST_P(OpHarness, KernelEqualsReference) {
   }
   for (DType dtype : dtypes()) {
     const auto actual = run_forward(op(), op_case(), dtype, Which::Kernel);
-    const auto expected = run_forward(op(), op_case(), DType::F64, Which::Reference);
+    const auto expected = run_forward(op(), op_case(), DType::F64, dtype, Which::Reference);
     ASSERT_EQ(actual.size(), expected.size());
     for (size_t k = 0; k < actual.size(); ++k)
       expect_close(actual[k], expected[k], op_case(), epsilon(dtype),
-                   fmt::format("{} output {}", to_string(dtype), k));
+                   fmt::format("{} output {}", to_string(dtype), k),
+                   dtype == DType::BF16             ? rounding(actual[k].dtype)
+                   : actual[k].dtype == DType::BF16 ? Rounding{0x1p-8}
+                                                    : Rounding());
+  }
+}
+
+// A rule of several ops rounds between them.
+TEST_P(OpHarness, GradientInBf16FollowsF64) {
+  if (!differentiable() || dtypes().back() != DType::BF16) return;
+  ExecContext context;
+  ExecScope scope(context);
+  const auto actual = run_gradient(op(), op_case(), {.dtype = DType::BF16, .numbers = DType::BF16});
+  const auto expected = run_gradient(op(), op_case(), {.numbers = DType::BF16});
+  for (size_t k = 0; k < actual.gradients.size(); ++k) {
+    EXPECT_EQ(actual.gradients[k].dtype, DType::F32);
+    expect_close(actual.gradients[k], expected.gradients[k], op_case(), epsilon(DType::BF16),
+                 fmt::format("gradient {}", k), {.inside = 8 * 0x1p-8});
   }
 }
 

@@ -7,6 +7,8 @@
 #include "framework/tensor/philox.h"
 #include "ops/autograd.h"
 #include "ops/elementwise/elementwise.h"
+#include "ops/layout/convert.h"
+#include "ops/layout/layout.h"
 #include "ops/reduce/reduce.h"
 
 namespace obelisk {
@@ -34,14 +36,24 @@ void put(const Tensor& tensor, int64_t offset, double value) {
     case DType::F64:
       tensor.data<double>()[offset] = value;
       break;
+    case DType::BF16:
+      tensor.data<BFloat16>()[offset] = bfloat16_from(static_cast<float>(value));
+      break;
     default:
       tensor.data<int64_t>()[offset] = static_cast<int64_t>(value);
   }
 }
 
-Tensor make_operand(const Operand& operand, DType dtype, uint64_t seed, int index) {
+double rounded(const Operand& operand, DType numbers, double value) {
+  if (numbers != DType::BF16 || operand.is_sum || operand.always_f64 || !is_float(operand.dtype))
+    return value;
+  return float_from(bfloat16_from(static_cast<float>(value)));
+}
+
+Tensor make_operand(const Operand& operand, DType dtype, DType numbers, uint64_t seed, int index) {
   if (operand.fill == Operand::Fill::Absent) return Tensor();
-  const DType actual = operand.dtype == DType::F64 && !operand.always_f64 ? dtype : operand.dtype;
+  const DType of_run = operand.is_sum ? sum_dtype(dtype) : dtype;
+  const DType actual = operand.dtype == DType::F64 && !operand.always_f64 ? of_run : operand.dtype;
   const int64_t n = num_elements(operand.shape);
   const int64_t width = operand.shape.empty() ? 1 : operand.shape.last();
   const int64_t pitch = width + operand.row_gap;
@@ -49,7 +61,8 @@ Tensor make_operand(const Operand& operand, DType dtype, uint64_t seed, int inde
   const int64_t rows = width == 0 ? 0 : n / width;
   Tensor buffer = empty({operand.row_gap == 0 ? n : rows * pitch}, actual);
   for (int64_t i = 0; i < n; ++i)
-    put(buffer, i / width * pitch + i % width, number(operand, random, i));
+    put(buffer, i / width * pitch + i % width,
+        rounded(operand, numbers, number(operand, random, i)));
   Strides strides = contiguous_strides(operand.shape);
   for (int i = 0; i + 1 < strides.size(); ++i)
     strides[i] = width == 0 ? 0 : strides[i] / width * pitch;
@@ -69,9 +82,9 @@ double at(const Tensor& tensor, int64_t offset) {
     case DType::U8:
       return tensor.data<uint8_t>()[offset];
     case DType::BF16:
-      return tensor.data<BFloat16>()[offset].bits;
+      return float_from(tensor.data<BFloat16>()[offset]);
     case DType::F16:
-      return tensor.data<Float16>()[offset].bits;
+      return ops::float_from(tensor.data<Float16>()[offset]);
   }
   return 0;
 }
@@ -87,7 +100,7 @@ TensorList run_which(const OpDef& op, const TensorList& inputs, const Attrs& att
 Tensor objective(const OpCase& op_case, const TensorList& outputs) {
   Tensor total;
   for (int index : gradient_outputs(op_case, outputs)) {
-    const Tensor& output = outputs[index];
+    const Tensor output = ops::cast(outputs[index], sum_dtype(outputs[index].dtype()));
     const Philox random(7, random_stream("cotangent", std::to_string(index)), 0);
     Tensor cotangent = empty(output.shape(), output.dtype());
     for (int64_t i = 0; i < cotangent.numel(); ++i) put(cotangent, i, random.normal(i));
@@ -113,16 +126,25 @@ Values to_values(const Tensor& tensor) {
   return values;
 }
 
-TensorList make_inputs(const OpCase& op_case, DType dtype, uint64_t seed) {
+TensorList make_rounded_inputs(const OpCase& op_case, DType dtype, DType numbers, uint64_t seed) {
   TensorList inputs;
   for (size_t i = 0; i < op_case.inputs.size(); ++i)
-    inputs.push_back(make_operand(op_case.inputs[i], dtype, seed, static_cast<int>(i)));
+    inputs.push_back(make_operand(op_case.inputs[i], dtype, numbers, seed, static_cast<int>(i)));
   return inputs;
 }
 
+TensorList make_inputs(const OpCase& op_case, DType dtype, uint64_t seed) {
+  return make_rounded_inputs(op_case, dtype, dtype, seed);
+}
+
 std::vector<Values> run_forward(const OpDef& op, const OpCase& op_case, DType dtype, Which which) {
+  return run_forward(op, op_case, dtype, dtype, which);
+}
+
+std::vector<Values> run_forward(const OpDef& op, const OpCase& op_case, DType dtype, DType numbers,
+                                Which which) {
   NoGradScope no_grad;
-  const TensorList inputs = make_inputs(op_case, dtype);
+  const TensorList inputs = make_rounded_inputs(op_case, dtype, numbers);
   const TensorList outputs = run_which(op, inputs, op_case.attrs, which);
   std::vector<Values> results;
   for (const Tensor& output : outputs) results.push_back(to_values(output));
@@ -158,7 +180,7 @@ std::vector<int> gradient_outputs(const OpCase& op_case, const TensorList& outpu
 }
 
 GradientRun run_gradient(const OpDef& op, const OpCase& op_case, const GradientOptions& options) {
-  TensorList inputs = make_inputs(op_case, options.dtype);
+  TensorList inputs = make_rounded_inputs(op_case, options.dtype, options.numbers);
   const std::vector<int> wanted = gradient_inputs(op_case);
   for (size_t k = 0; k < wanted.size(); ++k) {
     Tensor& input = inputs[wanted[k]];
@@ -174,7 +196,7 @@ GradientRun run_gradient(const OpDef& op, const OpCase& op_case, const GradientO
     }
     if (options.only_input < 0 || options.only_input == wanted[k]) input.set_requires_grad(true);
     if (options.initial_gradient != 0)
-      input.set_grad(full(input.shape(), input.dtype(), options.initial_gradient));
+      input.set_grad(full(input.shape(), sum_dtype(input.dtype()), options.initial_gradient));
   }
   const TensorList outputs = run_which(op, inputs, op_case.attrs, options.which);
   const Tensor loss = objective(op_case, outputs);
@@ -184,9 +206,10 @@ GradientRun run_gradient(const OpDef& op, const OpCase& op_case, const GradientO
   ops::backward(loss);
   for (int index : wanted) {
     const Tensor gradient = inputs[index].grad();
-    run.gradients.push_back(gradient.defined()
-                                ? to_values(gradient)
-                                : to_values(zeros(inputs[index].shape(), inputs[index].dtype())));
+    run.gradients.push_back(
+        gradient.defined()
+            ? to_values(gradient)
+            : to_values(zeros(inputs[index].shape(), sum_dtype(inputs[index].dtype()))));
   }
   return run;
 }

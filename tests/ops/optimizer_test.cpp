@@ -33,8 +33,14 @@ TEST_F(OptimizerOps, SaysWhatDoesNotFit) {
   EXPECT_ERROR(
       ops::adamw(x, x, x, y, clip, rates, {}), ShapeError,
       "adamw: param, m, v and grad must have the same shape; got param f32 [4], m f32 [4], v "
-      "f32 [4], grad f32 [5], clip f64 [], rates f64 [2], {beta1=0.9, beta2=0.999, "
+      "f32 [4], grad f32 [5], clip f64 [], rates f64 [2], copy absent, {beta1=0.9, beta2=0.999, "
       "epsilon=1e-08, weight_decay=0}");
+  EXPECT_ERROR(
+      ops::adamw(x, x, x, x, clip, rates, {}, zeros({4}, DType::F32)), ShapeError,
+      "adamw: copy must be bf16 and have the shape of param; got param f32 [4], m f32 [4], v f32 "
+      "[4], grad f32 [4], clip f64 [], rates f64 [2], copy f32 [4], {beta1=0.9, beta2=0.999, "
+      "epsilon=1e-08, weight_decay=0}");
+  EXPECT_THROW(ops::adamw(x, x, x, x, clip, rates, {}, zeros({5}, DType::BF16)), ShapeError);
   EXPECT_ERROR(ops::clip_factor(x, 1.0), ShapeError,
                "clip_factor: norm_sq must be an f64 scalar; got norm_sq f32 [4], {max_norm=1}");
   EXPECT_THROW(ops::adamw(x, x, x, x, x, rates, {}), ShapeError);

@@ -108,11 +108,13 @@ TEST_F(Reduce, MaxSharesItsGradientAmongEquals) {
 TEST_F(Reduce, Messages) {
   const Tensor x = zeros({2, 3}, DType::F32);
   EXPECT_ERROR(ops::sum(x, bit(2)), ShapeError,
-               "sum: dims must be a set of dims of x; got x f32 [2, 3], {dims=4, keepdim=false}");
+               "sum: dims must be a set of dims of x; got x f32 [2, 3], {dims=4, keepdim=false, "
+               "wide=false}");
   EXPECT_ERROR(apply(ops::kShare, {zeros({2}, DType::F64)}, ops::CountAttrs{-1}), ShapeError,
                "share: count must not be negative; got x f64 [2], {count=-1}");
-  EXPECT_ERROR(ops::mean(zeros({2}, DType::I64)), ShapeError,
-               "mean: dtypes must be f32 or f64; got x i64 [2], {dims=1, keepdim=false}");
+  EXPECT_ERROR(
+      ops::mean(zeros({2}, DType::I64)), ShapeError,
+      "mean: dtypes must be f32, bf16 or f64; got x i64 [2], {dims=1, keepdim=false, wide=false}");
   EXPECT_ERROR(ops::argmax(zeros({2, 0}, DType::F32)), ShapeError,
                "argmax: last dim of x must not be empty; got x f32 [2, 0]");
   EXPECT_ERROR(ops::argmax(zeros({}, DType::F32)), ShapeError,
@@ -121,7 +123,7 @@ TEST_F(Reduce, Messages) {
                      ops::ReduceAttrs{2, false}),
                ShapeError,
                "max_backward: y and dy must have the same shape; got x f32 [2, 3], y f32 [2], dy "
-               "f32 [3], {dims=2, keepdim=false}");
+               "f32 [3], {dims=2, keepdim=false, wide=false}");
 }
 
 }  // namespace

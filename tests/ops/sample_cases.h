@@ -27,7 +27,8 @@ inline OpCases sample_cases() {
               make("TopAll", normal({5, 33}), 1.0, 50),
               make("TopOfEquals", values({3, 4}, {1, 3, 3, 3, 2, 2, 2, 2, 0, 9, 9, 9}), 1.0, 2),
               make("Large", normal({70, 401}), 1.0, 40),
-          }};
+          },
+          Bf16::None};
 }
 
 }  // namespace obelisk

@@ -52,7 +52,7 @@ TEST_P(GptGraphTest, OneTraceServesEveryBatchAndLength) {
   model.set_recompute(recompute);
   const FlatParameters parameters(model.parameters(), dtype);
   parameters.initialise(5);
-  const Tensor scale = full({}, dtype, 0.125);
+  const Tensor scale = full({}, sum_dtype(dtype), 0.125);
   const auto step = [&](std::span<const Tensor> inputs) -> TensorList {
     const Tensor loss = model.loss_sum(inputs[0], inputs[1], inputs[2]);
     ops::backward(ops::multiply(loss, scale));
@@ -81,7 +81,7 @@ TEST_P(GptGraphTest, OneTraceServesEveryBatchAndLength) {
 
 INSTANTIATE_TEST_SUITE_P(
     All, GptGraphTest,
-    ::testing::Combine(::testing::Values(DType::F32, DType::F64), ::testing::Bool(),
+    ::testing::Combine(::testing::Values(DType::F32, DType::F64, DType::BF16), ::testing::Bool(),
                        ::testing::Values(Recompute::None, Recompute::Selective, Recompute::Full)));
 
 }  // namespace

@@ -1,6 +1,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <cstring>
 
 #include "framework/tensor/philox.h"
 #include "parallel/optim/adamw.h"
@@ -94,13 +95,13 @@ TEST(FlatParametersTest, LaysOutDecayedFirstAndAligned) {
   const FlatParameters parameters(root.parameters(), DType::F32);
   parameters.initialise(3);
   EXPECT_EQ(parameters.num_parameters(), 22);
-  EXPECT_EQ(parameters.decayed_size(), 16);
-  EXPECT_EQ(parameters.size(), 32);
+  EXPECT_EQ(parameters.decayed_size(), 32);
+  EXPECT_EQ(parameters.size(), 64);
   EXPECT_EQ(matrix.path(), "net.child.weight");
   EXPECT_EQ(matrix.value().data<float>(), parameters.values().data<float>());
-  EXPECT_EQ(bias.value().data<float>(), parameters.values().data<float>() + 16);
+  EXPECT_EQ(bias.value().data<float>(), parameters.values().data<float>() + 32);
   EXPECT_EQ(bias.value().data<float>()[6], 1.0f);
-  EXPECT_EQ(parameters.values().data<float>()[15], 0.0f);  // the gap
+  EXPECT_EQ(parameters.values().data<float>()[31], 0.0f);  // the gap
   EXPECT_TRUE(matrix.value().requires_grad());
   matrix.value().grad().data<float>()[4] = 3;
   EXPECT_EQ(parameters.gradients().data<float>()[4], 3.0f);
@@ -111,6 +112,43 @@ TEST(FlatParametersTest, LaysOutDecayedFirstAndAligned) {
   const FlatParameters wide(child.parameters(), DType::F64);
   wide.initialise(3);
   EXPECT_EQ(matrix.value().data<double>()[0], first);
+  EXPECT_EQ(wide.masters().raw_data(), wide.values().raw_data());
+}
+
+TEST(FlatParametersTest, KeepsF32MastersAndGradientsOfBf16Values) {
+  ExecContext context;
+  ExecScope scope(context);
+  Module root("net");
+  Parameter matrix(root, "weight", {3, 5}, Initial::normal(0.5));
+  Parameter bias(root, "bias", {40}, Initial::ones());
+  const FlatParameters wide(root.parameters(), DType::F32);
+  wide.initialise(3);
+  const FlatParameters parameters(root.parameters(), DType::BF16);
+  parameters.initialise(3);
+  EXPECT_EQ(parameters.decayed_size(), 32);
+  EXPECT_EQ(parameters.masters().dtype(), DType::F32);
+  EXPECT_EQ(parameters.gradients().dtype(), DType::F32);
+  EXPECT_EQ(matrix.value().grad().dtype(), DType::F32);
+  const float* masters = parameters.masters().data<float>();
+  EXPECT_EQ(0, std::memcmp(masters, wide.masters().data<float>(), 72 * sizeof(float)));
+  const auto expect_rounded = [&] {
+    for (int64_t i = 0; i < parameters.size(); ++i)
+      EXPECT_EQ(parameters.values().data<BFloat16>()[i].bits, bfloat16_from(masters[i]).bits) << i;
+  };
+  expect_rounded();
+  EXPECT_EQ(bias.value().data<BFloat16>()[39].bits, bfloat16_from(1.0f).bits);
+  // Updates far below the distance of bf16 neighbours add up in the masters.
+  AdamW optimizer(parameters, {.weight_decay = 0, .grad_clip_norm = 0});
+  for (int step = 0; step < 100; ++step) {
+    std::fill_n(bias.value().grad().data<float>(), 40, 1.0f);
+    optimizer.gradient_norm();
+    optimizer.step(1e-4);
+  }
+  EXPECT_NEAR(masters[32], 0.99, 1e-5);
+  expect_rounded();
+  parameters.masters().data<float>()[3] = 0.3f;
+  parameters.round_masters();
+  expect_rounded();
 }
 
 }  // namespace
